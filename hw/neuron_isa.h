@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Execution interface, version 1: instructions of a NeuronCore.
+ *
+ * What the engines compute follows the public NKI documentation (nki.isa.*);
+ * how it is encoded is ours. docs/execution-interface.md has the semantics.
+ *
+ * Five engines run one instruction stream each, in order, independently. They
+ * meet only through semaphores: an instruction starts when all its waits hold,
+ * and its updates are made when its effects are visible. Semaphores are zero
+ * when a launch starts. DMA instructions may stand in any stream; the engine
+ * goes on as soon as the transfer is queued, and the updates are made when the
+ * transfer is complete.
+ */
+#ifndef NEURON_ISA_H
+#define NEURON_ISA_H
+
+#include "neuron_types.h"
+
+#define ISA_PARTITIONS     128
+#define ISA_PSUM_BANKS     8
+#define ISA_PSUM_BANK_BYTES 2048 /* a partition */
+#define ISA_SEMAPHORES     256
+#define ISA_SEM_MAX        0x7fffffffu
+#define ISA_MATMUL_K_MAX   128 /* contraction: partitions of both operands */
+#define ISA_MATMUL_M_MAX   128 /* stationary columns, result partitions */
+#define ISA_MATMUL_N_MAX   512 /* moving columns */
+#define ISA_PART_QUANTUM   32  /* a compute operand starts at partition 0, 32, 64 or 96 */
+#define ISA_TILE_DIMS      4
+#define ISA_DMA_DIMS       5
+#define ISA_DMA_QUEUES     16  /* a core; transfers of one queue are made in order */
+#define ISA_SLOT_CONST     0xfffeu /* the program's own constants, read only */
+#define ISA_INST_BYTES     192
+
+enum isa_engine {
+	ISA_TENSOR = 0,
+	ISA_VECTOR = 1,
+	ISA_SCALAR = 2,
+	ISA_GPSIMD = 3,
+	ISA_SYNC = 4,
+};
+
+/* Numbers as in the public nrt.h, where it has them. */
+enum isa_dtype {
+	ISA_UINT64 = 0x1, /* gpsimd only, as are all 8-byte types */
+	ISA_INT8 = 0x2,
+	ISA_UINT8 = 0x3, /* also bool: 0 or 1 */
+	ISA_INT16 = 0x4,
+	ISA_UINT16 = 0x5,
+	ISA_BF16 = 0x6,
+	ISA_FP16 = 0x7,
+	ISA_INT32 = 0x8,
+	ISA_UINT32 = 0x9,
+	ISA_FP32 = 0xa,
+	ISA_INT64 = 0xc,
+	ISA_FP64 = 0x10, /* ours */
+};
+
+/*
+ * In which type an instruction computes. Operands are converted to it when
+ * read, the result to the destination's dtype when written: to floating point
+ * rounding to nearest even; float to integer truncating, NaN to 0, out of
+ * range saturating; integer to narrower integer keeping the low bits.
+ */
+enum isa_compute_type {
+	ISA_CT_F32 = 0,
+	ISA_CT_I32 = 1,  /* wraps; gpsimd; also vector for bitwise, shifts, compare, max, min, copy */
+	ISA_CT_I64 = 2,  /* wraps; gpsimd */
+	ISA_CT_F64 = 3,  /* gpsimd */
+	ISA_CT_BITS = 4, /* COPY, COPY_PREDICATED, MEMSET, TRANSPOSE: keeps bits; equal element sizes */
+};
+
+enum isa_opcode {
+	/* any engine */
+	ISA_HALT = 0x01, /* end of stream; its waits hold back the end of the launch */
+	ISA_NOP = 0x02,  /* only waits and updates */
+	ISA_DMA = 0x08,  /* body: struct isa_dma */
+
+	/* struct isa_compute; V vector, S scalar, G gpsimd, T tensor */
+	ISA_MEMSET = 0x10,        /* V S G: dst = imm0 */
+	ISA_COPY = 0x11,          /* V S G: dst = src0 */
+	ISA_TENSOR_TENSOR = 0x12, /* V G: dst = src0 op0 src1 */
+	ISA_TENSOR_SCALAR = 0x13, /* V S G: dst = (src0 op0 s0) op1 s1 */
+	ISA_SCALAR_TENSOR_TENSOR = 0x14, /* V G: dst = (src0 op0 s0) op1 src1 */
+	ISA_REDUCE = 0x15,        /* V G: dst = op0 over the last n_axes dims of src0 */
+	ISA_ACTIVATION = 0x16,    /* S: dst = func(src0 * s0 + s1); with ISA_F_ACCUM also
+				   * src1[p] = sum of the row over all free elements (fp32) */
+	ISA_COPY_PREDICATED = 0x17, /* V G: where src0 != 0: dst = src1, or imm0 with ISA_F_IMM */
+	ISA_IOTA = 0x18,          /* G: dst = imm0 + imm1 * p + sum over d of index_d * src0.step[d] */
+	ISA_PARTITION_REDUCE = 0x19, /* G: dst (one partition) = op0 over the partitions of src0 */
+
+	ISA_LOAD_STATIONARY = 0x20, /* T: src0 [K, M] becomes the stationary operand */
+	ISA_MATMUL = 0x21,        /* T: dst [M, N] (PSUM, fp32) = stationary' * src0 [K, N];
+				   * with ISA_F_ACCUM added to what is there */
+	ISA_TRANSPOSE = 0x22,     /* T: dst [F, P] (PSUM) = src0' for src0 [P, F <= 128], bits kept;
+				   * 2- and 4-byte types; dst elements of the same size */
+};
+
+/* op0, op1. Reduce takes add, mult, max, min, and the logical and bitwise and/or. */
+enum isa_alu {
+	ISA_BYPASS = 0, /* a op b = a */
+	ISA_ADD = 1,
+	ISA_SUB = 2,
+	ISA_MULT = 3,
+	ISA_DIV = 4, /* float: IEEE; integers truncate toward zero, by zero gives 0 */
+	ISA_MAX = 5, /* float: NaN if either is */
+	ISA_MIN = 6,
+	ISA_POW = 7,
+	ISA_MOD = 8, /* remainder with the sign of the divisor, as Python's % */
+	ISA_IS_EQ = 9, /* comparisons give 1 or 0 */
+	ISA_IS_NE = 10,
+	ISA_IS_GT = 11,
+	ISA_IS_GE = 12,
+	ISA_IS_LT = 13,
+	ISA_IS_LE = 14,
+	ISA_LOGICAL_AND = 15, /* of (x != 0), gives 1 or 0 */
+	ISA_LOGICAL_OR = 16,
+	ISA_LOGICAL_XOR = 17,
+	ISA_BIT_AND = 18, /* integer compute types only, as all below */
+	ISA_BIT_OR = 19,
+	ISA_BIT_XOR = 20,
+	ISA_SHL = 21, /* a shift of the type's width or more, or negative, gives 0 (ASR: the sign) */
+	ISA_SHR = 22, /* logical */
+	ISA_ASR = 23,
+	ISA_ALU_OPS = 24,
+};
+
+/* Functions of ACTIVATION, in op0. x = src0 * s0 + s1, all in fp32. */
+enum isa_act {
+	ISA_ACT_COPY = 0, /* x */
+	ISA_ACT_EXP = 1,
+	ISA_ACT_LN = 2,
+	ISA_ACT_SQRT = 3,
+	ISA_ACT_RSQRT = 4,
+	ISA_ACT_RECIPROCAL = 5,
+	ISA_ACT_SQUARE = 6,
+	ISA_ACT_ABS = 7,
+	ISA_ACT_SIGN = 8, /* sign(NaN) = NaN */
+	ISA_ACT_RELU = 9, /* max(x, 0), NaN stays */
+	ISA_ACT_SIGMOID = 10,
+	ISA_ACT_TANH = 11,
+	ISA_ACT_GELU = 12, /* exact, by erf */
+	ISA_ACT_GELU_TANH = 13,
+	ISA_ACT_SILU = 14,
+	ISA_ACT_SOFTPLUS = 15,
+	ISA_ACT_ERF = 16,
+	ISA_ACT_SIN = 17,
+	ISA_ACT_ARCTAN = 18,
+	ISA_ACT_DGELU = 19, /* derivatives */
+	ISA_ACT_DGELU_TANH = 20,
+	ISA_ACT_DSILU = 21,
+	ISA_ACT_FLOOR = 22,
+	ISA_ACT_CEIL = 23,
+	ISA_ACT_ROUND = 24, /* to nearest even */
+	ISA_ACT_TRUNC = 25,
+	ISA_ACT_COS = 26,
+	ISA_ACT_LOG1P = 27,
+	ISA_ACT_EXPM1 = 28,
+	ISA_ACT_MISH = 29,
+	ISA_ACTS = 30,
+};
+
+#define ISA_SPACE_SBUF 0
+#define ISA_SPACE_PSUM 1
+#define ISA_SPACE_SLOT 2 /* DMA only */
+
+/*
+ * On-chip operand: nparts partitions from part0 on; in each, the elements that
+ * count/step walk from offset on, last dim fastest. A step of 0 repeats.
+ * Unused leading dims have count 1. Operands of one instruction have equal
+ * shapes unless the opcode says otherwise. Every element lies inside the
+ * partition and is aligned to its size.
+ */
+struct isa_tile {
+	__u8 space;
+	__u8 dtype;
+	__u8 part0;
+	__u8 nparts;   /* 1..128, part0 + nparts <= 128 */
+	__le32 offset; /* bytes */
+	__le32 count[ISA_TILE_DIMS]; /* 1.. */
+	__le32 step[ISA_TILE_DIMS];  /* elements, signed */
+};
+
+/* Per-partition scalar operand: one element in each partition of dst. */
+struct isa_column {
+	__le32 offset; /* bytes */
+	__u8 space;
+	__u8 dtype;
+	__u8 part0;
+	__u8 pad0;
+};
+
+struct isa_compute {
+	struct isa_tile dst;
+	struct isa_tile src0;
+	struct isa_tile src1;
+	__u8 op0;
+	__u8 op1;
+	__u8 compute_type;
+	__u8 n_axes; /* REDUCE: 1..4; dst's last n_axes counts are 1 */
+	__u8 pad0[4];
+	__le64 imm0; /* bits of the compute type: float in the low 32, int32 sign extended, int64, double */
+	__le64 imm1;
+	struct isa_column vec0; /* s0 instead of imm0 with ISA_F_VEC0 */
+	struct isa_column vec1; /* s1 instead of imm1 with ISA_F_VEC1 */
+};
+
+/*
+ * One side of a transfer. The elements of both sides, taken in order, are equal
+ * in number. Slot: the dims walk bytes from offset on. On chip: partitions
+ * part0, part0 + part_step, ... (nparts of them) are the outermost dim, and the
+ * dims walk bytes of each partition from offset on.
+ */
+struct isa_dma_side {
+	__u8 space;
+	__u8 ndim;      /* 0..ISA_DMA_DIMS; 0: one element */
+	__le16 slot;    /* ISA_SPACE_SLOT */
+	__u8 part0;     /* on chip */
+	__u8 nparts;
+	__u8 part_step; /* 0 (source only) or 1 */
+	__u8 pad0;
+	__le64 offset;  /* bytes */
+	__le64 step[ISA_DMA_DIMS]; /* bytes, signed; outermost first */
+	__le32 count[ISA_DMA_DIMS];
+	__le32 pad1;
+};
+
+struct isa_dma {
+	struct isa_dma_side dst;
+	struct isa_dma_side src;
+};
+
+struct isa_wait {
+	__u8 kind;
+#define ISA_WAIT_NONE 0
+#define ISA_WAIT_GE   1 /* semaphore >= value */
+	__u8 sem;
+	__le16 pad0;
+	__le32 value;
+};
+
+struct isa_update {
+	__u8 kind;
+#define ISA_UPDATE_NONE 0
+#define ISA_UPDATE_ADD  1
+	__u8 sem;
+	__le16 value;
+};
+
+#define ISA_WAITS   2
+#define ISA_UPDATES 2
+
+struct isa_inst {
+	__u8 opcode;
+	__u8 flags;
+#define ISA_F_ACCUM 0x01u /* MATMUL, ACTIVATION */
+#define ISA_F_REV0  0x02u /* TENSOR_SCALAR, SCALAR_TENSOR_TENSOR: s0 op0 src0 */
+#define ISA_F_REV1  0x04u /* s1 op1 (...), src1 op1 (...) */
+#define ISA_F_VEC0  0x08u
+#define ISA_F_VEC1  0x10u
+#define ISA_F_IMM   0x20u /* COPY_PREDICATED */
+	__u8 elem_bytes; /* DMA: 1, 2, 4 or 8; else 0 */
+	__u8 dma_queue;  /* DMA: 0..ISA_DMA_QUEUES - 1; else 0 */
+	__le32 tag;      /* free for the compiler: index of the source operation */
+	struct isa_wait wait[ISA_WAITS];
+	struct isa_update update[ISA_UPDATES];
+	union {
+		struct isa_compute compute;
+		struct isa_dma dma;
+		__u8 body[160];
+	};
+};
+
+/* Bytes of one element, 0 for an unknown dtype. */
+static inline __u32 isa_dtype_bytes(__u32 dtype)
+{
+	switch (dtype) {
+	case ISA_INT8:
+	case ISA_UINT8:
+		return 1;
+	case ISA_INT16:
+	case ISA_UINT16:
+	case ISA_BF16:
+	case ISA_FP16:
+		return 2;
+	case ISA_INT32:
+	case ISA_UINT32:
+	case ISA_FP32:
+		return 4;
+	case ISA_UINT64:
+	case ISA_INT64:
+	case ISA_FP64:
+		return 8;
+	default:
+		return 0;
+	}
+}
+
+HW_ASSERT_SIZE(struct isa_tile, 40);
+HW_ASSERT_SIZE(struct isa_compute, 160);
+HW_ASSERT_SIZE(struct isa_dma, 160);
+HW_ASSERT_SIZE(struct isa_inst, ISA_INST_BYTES);
+
+#endif /* NEURON_ISA_H */

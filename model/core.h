@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One NeuronCore: its queues, sequencers, engines, SBUF, PSUM and semaphores,
+ * with one worker thread. Between device.c (addresses, buses, interrupts) and
+ * core.c; nobody else includes it.
+ */
+#ifndef NM_CORE_H
+#define NM_CORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct nm_core;
+
+/*
+ * What the device gives its cores. The functions may be called from the core's
+ * worker thread at any time between create and destroy.
+ */
+struct nm_core_bus {
+	void *dev;
+	/* Copy between a device address (HBM or host window) and buf.
+	 * 0, or -EFAULT when part of the range does not answer; nothing is moved then. */
+	int (*read)(void *dev, uint64_t addr, void *buf, size_t size);
+	int (*write)(void *dev, uint64_t addr, const void *buf, size_t size);
+	/* Direct pointer to [addr, addr + size) of HBM, NULL if not wholly inside one stack.
+	 * Valid as long as the device. */
+	void *(*hbm)(void *dev, uint64_t addr, uint64_t size);
+	/* Raise an MSI-X vector. All writes before it are visible to the host first. */
+	void (*irq)(void *dev, unsigned int vector);
+	/* Post an error notification to the core's queue, if the host configured one. */
+	void (*notify_error)(void *dev, unsigned int core, unsigned int engine, uint32_t pc,
+			     unsigned int opcode, unsigned int status, uint64_t value);
+	void (*log)(void *dev, int level, const char *text);
+	/* EXI_FEATURES as set by the host. */
+	uint32_t (*features)(void *dev);
+};
+
+/* 0 or -ENOMEM. bus is copied. index is the core's number in the device. */
+int nm_core_create(const struct nm_core_bus *bus, unsigned int index, struct nm_core **core);
+void nm_core_destroy(struct nm_core *core);
+
+/* Abort everything, queues to reset values, memories zero. Returns when the worker is idle. */
+void nm_core_reset(struct nm_core *core);
+
+/*
+ * Registers of the core's queues; offset from EXI_QUEUE(index, 0), 32 bits.
+ * Writes do not wait for programs (EXI_Q_ABORT and _RESET wait for the running
+ * instruction only). An undefined offset reads ~0 and is logged once.
+ */
+uint32_t nm_core_reg_read(struct nm_core *core, uint32_t offset);
+void nm_core_reg_write(struct nm_core *core, uint32_t offset, uint32_t value);
+
+/* SBUF as the APB BAR and device addresses show it: partition * pitch + byte. */
+int nm_core_sbuf_read(struct nm_core *core, uint64_t offset, void *buf, size_t size);
+int nm_core_sbuf_write(struct nm_core *core, uint64_t offset, const void *buf, size_t size);
+
+/* Semaphores as the APB BAR shows them. */
+enum nm_sem_op { NM_SEM_SET, NM_SEM_INC, NM_SEM_DEC };
+uint32_t nm_core_sem_read(struct nm_core *core, unsigned int sem);
+void nm_core_sem_write(struct nm_core *core, unsigned int sem, enum nm_sem_op op, uint32_t value);
+
+/* Device time of this core's clock, ns: end of the last thing it did. */
+uint64_t nm_core_time_ns(struct nm_core *core);
+
+#endif /* NM_CORE_H */

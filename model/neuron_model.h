@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The virtual Trainium: a device as seen from its PCI slot. Both front ends
+ * (vfio_user.c, inproc.c) and the tests use it through this header alone.
+ *
+ * All state hangs off struct nm_device, so a process may hold several.
+ * Threading: any function may be called from any thread unless it says
+ * otherwise; accesses to one device are serialised inside. Callbacks are made
+ * from the device's own threads or from within a BAR access; they must not call
+ * back into the same device, except for nm_dma_* look-ups made by the device.
+ */
+#ifndef NEURON_MODEL_H
+#define NEURON_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct nm_device;
+
+/* A guest error: the host or a program did what the hardware does not define. */
+typedef void (*nm_log_fn)(void *user, int level, const char *text);
+
+#define NM_LOG_ERROR 0 /* the model itself */
+#define NM_LOG_GUEST 1 /* mistake of driver or program; each kind is reported */
+#define NM_LOG_INFO  2
+#define NM_LOG_TRACE 3
+
+struct nm_config {
+	unsigned int cores;      /* NeuronCores, 1..8; 0: 8 */
+	uint64_t hbm_bytes;      /* of each of the 4 stacks, power of two >= 64 MiB; 0: 4 GiB */
+	uint64_t serial;         /* 0: a fixed default */
+	unsigned int device_id;  /* position in the server, MISC RAM device id */
+	int log_level;           /* NM_LOG_*, messages above it are dropped */
+	nm_log_fn log;           /* NULL: stderr */
+	void (*irq)(void *user, unsigned int vector); /* MSI-X vector fired, unmasked */
+	void *user;              /* passed to log and irq */
+};
+
+/* Creates a powered-on device. 0, or -EINVAL (message logged), -ENOMEM. */
+int nm_device_create(const struct nm_config *config, struct nm_device **dev);
+
+/* Stops its threads, drops all memory. No access may be under way. */
+void nm_device_destroy(struct nm_device *dev);
+
+/* As a PCI function-level reset: everything but HBM contents to power-on state.
+ * Returns when no engine runs and no DMA is in flight. */
+void nm_device_reset(struct nm_device *dev);
+
+/* PCI configuration space, 4 KiB; size 1, 2 or 4, aligned. */
+uint32_t nm_config_read(struct nm_device *dev, uint32_t offset, unsigned int size);
+void nm_config_write(struct nm_device *dev, uint32_t offset, unsigned int size, uint32_t value);
+
+/* Size of a BAR in bytes, 0 for one that does not exist. */
+uint64_t nm_bar_size(struct nm_device *dev, unsigned int bar);
+
+/* Register access; size 4 or 8, aligned. Reads of nothing give all ones. */
+uint64_t nm_bar_read(struct nm_device *dev, unsigned int bar, uint64_t offset, unsigned int size);
+void nm_bar_write(struct nm_device *dev, unsigned int bar, uint64_t offset, unsigned int size,
+		  uint64_t value);
+
+/* The DRAM BAR's memory: fd and mapping of nm_bar_size() bytes. Owned by the device. */
+int nm_hbm_fd(struct nm_device *dev);
+void *nm_hbm_ptr(struct nm_device *dev);
+
+/*
+ * Host memory that the device may reach by bus address, as an IOMMU would map
+ * it: [iova, iova + size) is ptr. Ranges do not overlap (-EEXIST). The memory
+ * stays valid until unmapped; unmap waits until no transfer uses it (-ENOENT
+ * when it is not exactly a mapped range).
+ */
+#define NM_DMA_READ  1u /* device may read */
+#define NM_DMA_WRITE 2u
+int nm_dma_map(struct nm_device *dev, uint64_t iova, uint64_t size, void *ptr, unsigned int rights);
+int nm_dma_unmap(struct nm_device *dev, uint64_t iova, uint64_t size);
+
+/* Device time, ns since reset. */
+uint64_t nm_time_ns(struct nm_device *dev);
+
+#endif /* NEURON_MODEL_H */
