@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * User interface of the neuron accel driver: AWS Trainium and Inferentia.
+ *
+ * Rules that every structure and ioctl here keeps:
+ *
+ * - Members are naturally aligned, padding is explicit, sizes are multiples of
+ *   8; layouts are the same for 32- and 64-bit programs.
+ * - Padding and reserved members must be zero, unknown flags are refused
+ *   (EINVAL), so that they may get a meaning later.
+ * - New members are added at the end only, and zero means the old behaviour. A
+ *   shorter structure from an older program is taken as zero-extended; a longer
+ *   one is accepted when the tail that this kernel does not know is zero
+ *   (else E2BIG).
+ * - Handles are __u32 and 0 is never one. Pointers travel as __u64. Sizes and
+ *   offsets are bytes, times are ns, absolute ones CLOCK_MONOTONIC.
+ * - Arrays are described by struct drm_neuron_array.
+ * - Buffers are GEM handles: closed by DRM_IOCTL_GEM_CLOSE. Fences are
+ *   drm_syncobj, binary or timeline: waited for with the syncobj ioctls.
+ * - A program never names a physical address. A launch binds buffers to the
+ *   slots that the program declared; the device checks every transfer against
+ *   them.
+ *
+ * Errors common to all: EINVAL (see the rules), EFAULT (pointer), ENOMEM (host
+ * memory), ENODEV (device gone), EINTR. Others are listed at each ioctl.
+ */
+#ifndef _UAPI_DRM_NEURON_ACCEL_H_
+#define _UAPI_DRM_NEURON_ACCEL_H_
+
+#include "drm.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+/* Order is ABI: new ones at the end. */
+enum drm_neuron_ioctl_id {
+	DRM_NEURON_QUERY = 0,
+	DRM_NEURON_BO_CREATE,
+	DRM_NEURON_BO_INFO,
+	DRM_NEURON_CTX_CREATE,
+	DRM_NEURON_CTX_DESTROY,
+	DRM_NEURON_CTX_STATE,
+	DRM_NEURON_PROGRAM_LOAD,
+	DRM_NEURON_PROGRAM_UNLOAD,
+	DRM_NEURON_SUBMIT,
+	DRM_NEURON_COPY,
+};
+
+/**
+ * struct drm_neuron_array - An array in the caller's memory
+ */
+struct drm_neuron_array {
+	/** @stride: in: Bytes from one element to the next, at least the first version's size. */
+	__u32 stride;
+	/** @count: in: Number of elements. 0: no array, @ptr is ignored. */
+	__u32 count;
+	/** @ptr: in: Address of the first element. */
+	__u64 ptr;
+};
+
+/* Blocks of DRM_IOCTL_NEURON_QUERY. */
+#define DRM_NEURON_QUERY_DEVICE 0 /* struct drm_neuron_query_device */
+#define DRM_NEURON_QUERY_MEMORY 1 /* struct drm_neuron_query_memory */
+
+/**
+ * struct drm_neuron_query - Read one block of facts about the device
+ *
+ * With @size 0 the kernel only fills in its size of the block. Otherwise it
+ * writes min(@size, its size) bytes, zeroes the rest of the caller's, and sets
+ * @size to its own size.
+ *
+ * Errors: EINVAL unknown block.
+ */
+struct drm_neuron_query {
+	/** @block: in: DRM_NEURON_QUERY_*. */
+	__u32 block;
+	/** @size: in-out: Bytes at @ptr; bytes that the kernel has. */
+	__u32 size;
+	/** @ptr: in: Where the block goes. */
+	__u64 ptr;
+};
+
+/**
+ * struct drm_neuron_query_device - Block DRM_NEURON_QUERY_DEVICE
+ */
+struct drm_neuron_query_device {
+	/** @arch: NeuronCore generation: 2 trn1/inf2, 3 trn2, 4 trn3. */
+	__u32 arch;
+	/** @cores: NeuronCores of the device. */
+	__u32 cores;
+	/** @exec_version: Execution interface, major << 16 | minor. */
+	__u32 exec_version;
+	/** @pci_device: PCI device id. */
+	__u32 pci_device;
+	/** @sbuf_bytes: SBUF bytes a partition that programs may use. */
+	__u32 sbuf_bytes;
+	/** @psum_bytes: PSUM bytes a partition. */
+	__u32 psum_bytes;
+	/** @serial: Serial number. */
+	__u64 serial;
+	/** @slots_max: Most slots a program may have. */
+	__u32 slots_max;
+	/** @inflight_max: Most launches that a context keeps in flight; more block in submit. */
+	__u32 inflight_max;
+	/** @pci_revision: PCI revision id; 255 is a virtual device. */
+	__u32 pci_revision;
+	/** @pad: Zero. */
+	__u32 pad;
+};
+
+/**
+ * struct drm_neuron_query_memory - Block DRM_NEURON_QUERY_MEMORY
+ */
+struct drm_neuron_query_memory {
+	/** @hbm_bytes: All HBM that buffers can come from. */
+	__u64 hbm_bytes;
+	/** @hbm_used: HBM that buffers and programs occupy now, all users. */
+	__u64 hbm_used;
+	/** @hbm_own: Part of @hbm_used that this file holds. */
+	__u64 hbm_own;
+	/** @host_own: Host memory that this file's buffers hold. */
+	__u64 host_own;
+	/** @granule: HBM is given out in multiples of this, a power of two. */
+	__u64 granule;
+};
+
+/**
+ * struct drm_neuron_bo_create - Create a buffer object, zeroed
+ *
+ * Errors: ENOSPC not enough HBM, ENOMEM not enough host memory.
+ */
+struct drm_neuron_bo_create {
+	/** @size: in-out: Bytes, not 0; out: rounded up to the granule. */
+	__u64 size;
+	/** @flags: in: DRM_NEURON_BO_*. Exactly one of HBM and HOST. */
+	__u32 flags;
+#define DRM_NEURON_BO_HBM    (1 << 0) /* device memory; can be a slot */
+#define DRM_NEURON_BO_HOST   (1 << 1) /* host memory that the device can copy from and to */
+#define DRM_NEURON_BO_MMAP   (1 << 2) /* may be mapped by the CPU */
+	/** @handle: out: GEM handle. */
+	__u32 handle;
+};
+
+/**
+ * struct drm_neuron_bo_info - Facts about a buffer object
+ *
+ * Errors: ENOENT no such handle.
+ */
+struct drm_neuron_bo_info {
+	/** @handle: in: GEM handle. */
+	__u32 handle;
+	/** @flags: out: DRM_NEURON_BO_* of its creation. */
+	__u32 flags;
+	/** @size: out: Bytes. */
+	__u64 size;
+	/** @mmap_offset: out: For mmap() on the device's file; 0: may not be mapped. */
+	__u64 mmap_offset;
+};
+
+/**
+ * struct drm_neuron_ctx_create - Create a context: an in-order queue on one core
+ *
+ * Errors: EINVAL no such core, ENOSPC all queues of the core are taken, EACCES
+ * DRM_NEURON_PRIORITY_HIGH without CAP_SYS_NICE.
+ */
+struct drm_neuron_ctx_create {
+	/** @core: in: Core, 0 up to cores - 1. */
+	__u32 core;
+	/** @priority: in: DRM_NEURON_PRIORITY_*. */
+	__u32 priority;
+#define DRM_NEURON_PRIORITY_NORMAL 0
+#define DRM_NEURON_PRIORITY_LOW    1
+#define DRM_NEURON_PRIORITY_HIGH   2
+	/** @flags: in: Zero. */
+	__u32 flags;
+	/** @ctx: out: Context id. */
+	__u32 ctx;
+};
+
+/**
+ * struct drm_neuron_ctx_destroy - Destroy a context
+ *
+ * Its launches are cancelled; their fences signal with ECANCELED.
+ *
+ * Errors: ENOENT no such context.
+ */
+struct drm_neuron_ctx_destroy {
+	/** @ctx: in: Context id. */
+	__u32 ctx;
+	/** @pad: in: Zero. */
+	__u32 pad;
+};
+
+/**
+ * struct drm_neuron_ctx_state - State of a context and why it stopped
+ *
+ * Errors: ENOENT no such context.
+ */
+struct drm_neuron_ctx_state {
+	/** @ctx: in: Context id. */
+	__u32 ctx;
+	/** @state: out: DRM_NEURON_CTX_*. Once not OK it stays so and submits fail with EIO. */
+	__u32 state;
+#define DRM_NEURON_CTX_OK       0
+#define DRM_NEURON_CTX_FAULTED  1 /* its program broke a rule; members below */
+#define DRM_NEURON_CTX_TIMEDOUT 2 /* its program ran too long and was stopped */
+#define DRM_NEURON_CTX_INNOCENT 3 /* lost in a reset that another context caused */
+	/** @fault: out: Fault code of the execution interface, EXI_FAULT_*. */
+	__u32 fault;
+	/** @engine: out: 0 tensor, 1 vector, 2 scalar, 3 gpsimd, 4 sync; ~0 none. */
+	__u32 engine;
+	/** @pc: out: Index of the instruction in the engine's stream. */
+	__u32 pc;
+	/** @opcode: out: Its opcode. */
+	__u32 opcode;
+	/** @slot: out: Slot concerned; ~0 none. */
+	__u32 slot;
+	/** @program: out: Program id of the launch; 0 when unloaded since. */
+	__u32 program;
+	/** @value: out: Offending value. */
+	__u64 value;
+	/** @limit: out: What it should have stayed below or been. */
+	__u64 limit;
+	/** @launches: out: Launches completed without fault. */
+	__u64 launches;
+	/** @device_ns: out: Device time that they took. */
+	__u64 device_ns;
+	/** @insts: out: Instructions completed, by engine. */
+	__u64 insts[5];
+	/** @dma_bytes: out: Bytes that programs moved. */
+	__u64 dma_bytes;
+};
+
+/**
+ * struct drm_neuron_program_load - Check a program image and copy it to HBM
+ *
+ * The copy can be neither read nor written afterwards. Any context of this file
+ * may launch it.
+ *
+ * Errors: ENOEXEC malformed image (with drm.debug the log says what and where),
+ * EOPNOTSUPP version or arch that this device does not run, E2BIG above the
+ * image limit, ENOSPC not enough HBM.
+ */
+struct drm_neuron_program_load {
+	/** @image: in: Address of the image (hw/neuron_program.h). */
+	__u64 image;
+	/** @size: in: Its bytes. */
+	__u64 size;
+	/** @flags: in: Zero. */
+	__u32 flags;
+	/** @program: out: Program id. */
+	__u32 program;
+};
+
+/**
+ * struct drm_neuron_program_unload - Forget a program
+ *
+ * Launches in flight keep it until they are done.
+ *
+ * Errors: ENOENT no such program.
+ */
+struct drm_neuron_program_unload {
+	/** @program: in: Program id. */
+	__u32 program;
+	/** @pad: in: Zero. */
+	__u32 pad;
+};
+
+/**
+ * struct drm_neuron_sync - One fence to wait for or to signal
+ */
+struct drm_neuron_sync {
+	/** @handle: in: Syncobj handle. */
+	__u32 handle;
+	/** @flags: in: Zero. */
+	__u32 flags;
+	/** @point: in: Timeline point; 0 for a binary syncobj. */
+	__u64 point;
+};
+
+/**
+ * struct drm_neuron_slot - Buffer for one slot of a launch
+ */
+struct drm_neuron_slot {
+	/** @handle: in: GEM handle of an HBM buffer. */
+	__u32 handle;
+	/** @flags: in: Zero. */
+	__u32 flags;
+	/** @offset: in: First byte of the buffer that the slot shows. */
+	__u64 offset;
+	/** @size: in: Bytes that it shows. */
+	__u64 size;
+};
+
+/**
+ * struct drm_neuron_submit - Launch a program
+ *
+ * Launches of one context run in order. The launch starts when all @in fences
+ * have signalled; it signals all @out when it is done. Nothing has happened if
+ * the call fails.
+ *
+ * Errors: ENOENT no such context, program, buffer or syncobj; EINVAL wrong
+ * number of slots, slot smaller than the program needs, range outside the
+ * buffer, host buffer; EIO the context is dead (DRM_NEURON_CTX_STATE says why).
+ */
+struct drm_neuron_submit {
+	/** @ctx: in: Context id. */
+	__u32 ctx;
+	/** @program: in: Program id. */
+	__u32 program;
+	/** @flags: in: Zero. */
+	__u32 flags;
+	/** @pad: in: Zero. */
+	__u32 pad;
+	/** @slots: in: struct drm_neuron_slot, as many as the program has. */
+	struct drm_neuron_array slots;
+	/** @in: in: struct drm_neuron_sync to wait for. */
+	struct drm_neuron_array in;
+	/** @out: in: struct drm_neuron_sync to signal. */
+	struct drm_neuron_array out;
+};
+
+/**
+ * struct drm_neuron_copy - Copy between two buffers by the device's DMA engines
+ *
+ * Either may be in HBM or host memory. Copies of one file run in order of
+ * submission only as far as fences order them. Ranges of one buffer that
+ * overlap are refused.
+ *
+ * Errors: ENOENT no such buffer or syncobj, EINVAL range outside the buffer or
+ * overlapping.
+ */
+struct drm_neuron_copy {
+	/** @src: in: GEM handle. */
+	__u32 src;
+	/** @dst: in: GEM handle. */
+	__u32 dst;
+	/** @src_offset: in: Byte in the source. */
+	__u64 src_offset;
+	/** @dst_offset: in: Byte in the destination. */
+	__u64 dst_offset;
+	/** @size: in: Bytes, not 0. */
+	__u64 size;
+	/** @flags: in: Zero. */
+	__u32 flags;
+	/** @pad: in: Zero. */
+	__u32 pad;
+	/** @in: in: struct drm_neuron_sync to wait for. */
+	struct drm_neuron_array in;
+	/** @out: in: struct drm_neuron_sync to signal. */
+	struct drm_neuron_array out;
+};
+
+#define DRM_IOCTL_NEURON_QUERY \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_QUERY, struct drm_neuron_query)
+#define DRM_IOCTL_NEURON_BO_CREATE \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_BO_CREATE, struct drm_neuron_bo_create)
+#define DRM_IOCTL_NEURON_BO_INFO \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_BO_INFO, struct drm_neuron_bo_info)
+#define DRM_IOCTL_NEURON_CTX_CREATE \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_CTX_CREATE, struct drm_neuron_ctx_create)
+#define DRM_IOCTL_NEURON_CTX_DESTROY \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_CTX_DESTROY, struct drm_neuron_ctx_destroy)
+#define DRM_IOCTL_NEURON_CTX_STATE \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_CTX_STATE, struct drm_neuron_ctx_state)
+#define DRM_IOCTL_NEURON_PROGRAM_LOAD \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_PROGRAM_LOAD, struct drm_neuron_program_load)
+#define DRM_IOCTL_NEURON_PROGRAM_UNLOAD \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_PROGRAM_UNLOAD, struct drm_neuron_program_unload)
+#define DRM_IOCTL_NEURON_SUBMIT \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_SUBMIT, struct drm_neuron_submit)
+#define DRM_IOCTL_NEURON_COPY \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_COPY, struct drm_neuron_copy)
+
+#if defined(__cplusplus)
+}
+#endif
+
+#endif /* _UAPI_DRM_NEURON_ACCEL_H_ */
