@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Mailbox of the management firmware: registers in MISC RAM, requests and responses in memory.
+ * Source: aws-neuron-driver neuron_fw_io.h, neuron_fw_io.c, neuron_reset.c, v3/neuron_dhal_v3.c.
+ *
+ * A request and its response lie in host memory (device addresses). The driver writes the request,
+ * clears the response's sequence, writes both base addresses and the trigger; the firmware answers
+ * with the sequence written last.
+ */
+#ifndef NEURON_MAILBOX_H
+#define NEURON_MAILBOX_H
+
+#include "neuron_types.h"
+
+/* Registers: byte offsets in MISC RAM. */
+#define MBOX_API_VERSION       0x000
+#define MBOX_DEVICE_ID         0x024
+#define MBOX_SERIAL_LO         0x038
+#define MBOX_SERIAL_HI         0x03c
+#define MBOX_ECC_SRAM          0x040
+#define MBOX_ECC_HBM(n)        (0x044 + (n) * 4) /* n = 0..3 */
+#define   MBOX_ECC_CORRECTED     0xffff0000u
+#define   MBOX_ECC_UNCORRECTED   0x0000ffffu
+#define MBOX_POWER(die)        (0x054 + (die) * 4) /* die = 0..1 */
+#define   MBOX_POWER_SAMPLE      0xffff0000u /* counts samples */
+#define   MBOX_POWER_BASIS_POINTS 0x0000ffffu /* of the maximum, 0..10000 */
+#define MBOX_HBM_REPAIR        0x064
+#define   MBOX_HBM_REPAIR_MASK   0x00000003u
+#define   MBOX_HBM_REPAIR_NONE    0
+#define   MBOX_HBM_REPAIR_PENDING 1
+#define   MBOX_HBM_REPAIR_FAILED  2
+#define MBOX_RUNTIME_0         0x0c0 /* .. 0x0ef: scratch of the runtime */
+#define MBOX_RUNTIME_0_BYTES   0x030
+#define MBOX_METRICS           0x100
+#define MBOX_METRICS_BYTES     0x080
+#define MBOX_LEFT_SERIAL_HI    0x180
+#define MBOX_LEFT_SERIAL_LO    0x184
+#define MBOX_RIGHT_SERIAL_HI   0x188
+#define MBOX_RIGHT_SERIAL_LO   0x18c
+#define MBOX_POD_STATUS        0x190
+#define MBOX_POD_SERIAL_HI     0x194
+#define MBOX_POD_SERIAL_LO     0x198
+#define MBOX_RUNTIME_1         0x1a0 /* .. 0x1cf: scratch of the runtime */
+#define MBOX_RUNTIME_1_BYTES   0x030
+#define MBOX_RESET_MAP         0x1d8
+#define   MBOX_RESET_MAP_CORES   0x000000ffu /* bit c: core c */
+#define   MBOX_RESET_MAP_UDMA    0x0000ff00u /* its 16 DMA engines */
+#define   MBOX_RESET_MAP_TOPSP   0x00ff0000u /* its two TopSPs */
+#define   MBOX_RESET_MAP_CC      0xff000000u /* its two collectives cores */
+#define MBOX_RESET             0x1ec /* firmware clears it to acknowledge */
+#define   MBOX_RESET_DEVICE      1
+#define   MBOX_RESET_CORES       2 /* those in the map */
+#define MBOX_REQUEST_HI        0x1f0
+#define MBOX_REQUEST_LO        0x1f4
+#define MBOX_RESPONSE_HI       0x1f8
+#define MBOX_RESPONSE_LO       0x1fc
+#define MBOX_TRIGGER           0x800 /* any write: look at reset and request */
+#define MBOX_STATUS            0x808
+#define   MBOX_STATUS_NOT_READY  0x00000008u
+
+/* What a register reads as while the firmware can't answer: try again. */
+#define MBOX_NOT_READY 0xdeadbeefu
+
+/* Request. Sizes include the header. */
+struct mbox_request {
+	__u8 sequence; /* 1..255; 0 is never used */
+	__u8 command;
+	__le16 size;   /* bytes */
+	__le32 crc;    /* CRC-32C of size bytes with this field zero */
+	/* payload follows */
+};
+
+struct mbox_response {
+	__u8 sequence; /* of the request; written last */
+	__u8 error;
+	__le16 size;   /* bytes */
+	/* payload follows */
+};
+
+#define MBOX_CMD_READ_REGS    1 /* __le64 device addresses -> __le32 values */
+#define MBOX_CMD_POST_METRICS 2 /* payload of at most MBOX_METRICS_BYTES; echoed */
+
+#define MBOX_OK               0
+#define MBOX_FAILED           1
+#define MBOX_UNKNOWN_COMMAND  2
+
+#define MBOX_MESSAGE_MAX      0xffff /* bytes of a request or response */
+#define MBOX_READ_REGS_MAX    100    /* registers in one request */
+
+/* CRC-32C (Castagnoli): reflected polynomial, initial value and final xor. */
+#define MBOX_CRC_POLY         0x82f63b78u
+#define MBOX_CRC_INIT         0xffffffffu
+#define MBOX_CRC_XOR          0xffffffffu
+
+/* Time-outs of the public driver. */
+#define MBOX_TIMEOUT_MS       1000
+#define MBOX_TRIES            15
+#define MBOX_RESET_POLL_MS    100
+#define MBOX_RESET_DEVICE_RETRY_MS 30000
+#define MBOX_RESET_CORES_RETRY_MS  10000
+#define MBOX_RESET_MAX_MS     480000
+
+HW_ASSERT_SIZE(struct mbox_request, 8);
+HW_ASSERT_SIZE(struct mbox_response, 4);
+
+#endif /* NEURON_MAILBOX_H */
