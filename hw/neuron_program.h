@@ -55,6 +55,8 @@ struct nprog_slot {
 #define NPROG_SLOT_OUTPUT  1
 #define NPROG_SLOT_INOUT   2
 #define NPROG_SLOT_SCRATCH 3 /* contents undefined before and after; the runtime provides it */
+#define NPROG_SLOT_SCALAR  4 /* 8 bytes passed in the launch itself (EXI_SLOT_INLINE), little-endian,
+			      * a shorter dtype in the low bytes; rights are EXI_SLOT_READ */
 	__u8 dtype;       /* enum isa_dtype; information only */
 	__u8 ndim;        /* 0..NPROG_DIMS_MAX; information only */
 	__u8 pad0;

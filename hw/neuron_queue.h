@@ -111,11 +111,12 @@ struct exi_launch {
 
 /* What a program may touch through one slot. */
 struct exi_slot {
-	__le64 base; /* device address in HBM */
+	__le64 base; /* device address in HBM; EXI_SLOT_INLINE: the data */
 	__le64 size; /* bytes from base */
 	__le32 rights;
 #define EXI_SLOT_READ  0x1u
 #define EXI_SLOT_WRITE 0x2u
+#define EXI_SLOT_INLINE 0x4u /* with READ alone: the slot is the 8 bytes of base itself, size 8 */
 	__le32 pad0; /* zero */
 	__le64 pad1; /* zero */
 };

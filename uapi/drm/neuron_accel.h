@@ -283,11 +283,12 @@ struct drm_neuron_sync {
  * struct drm_neuron_slot - Buffer for one slot of a launch
  */
 struct drm_neuron_slot {
-	/** @handle: in: GEM handle of an HBM buffer. */
+	/** @handle: in: GEM handle of an HBM buffer; 0 with DRM_NEURON_SLOT_INLINE. */
 	__u32 handle;
-	/** @flags: in: Zero. */
+	/** @flags: in: DRM_NEURON_SLOT_*. */
 	__u32 flags;
-	/** @offset: in: First byte of the buffer that the slot shows. */
+#define DRM_NEURON_SLOT_INLINE (1 << 0) /* for a scalar slot: @offset holds the value's bits, @size is 8 */
+	/** @offset: in: First byte of the buffer that the slot shows, or the value. */
 	__u64 offset;
 	/** @size: in: Bytes that it shows. */
 	__u64 size;
@@ -302,7 +303,7 @@ struct drm_neuron_slot {
  *
  * Errors: ENOENT no such context, program, buffer or syncobj; EINVAL wrong
  * number of slots, slot smaller than the program needs, range outside the
- * buffer, host buffer; EIO the context is dead (DRM_NEURON_CTX_STATE says why).
+ * buffer, host buffer, inline value for a slot that is not a scalar or the reverse; EIO the context is dead (DRM_NEURON_CTX_STATE says why).
  */
 struct drm_neuron_submit {
 	/** @ctx: in: Context id. */

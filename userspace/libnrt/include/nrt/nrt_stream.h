@@ -92,11 +92,11 @@ NRT_STATUS nrtx_stream_create(uint32_t core, uint32_t priority, nrtx_stream_t **
 /* Waits for its work, then frees it. NULL is fine. */
 void nrtx_stream_destroy(nrtx_stream_t *stream);
 
-/* What a launch finds in one slot. */
+/* What a launch finds in one slot: a range of a buffer, or for a scalar slot a value. */
 struct nrtx_arg {
-	nrtx_buffer_t *buffer;
-	uint64_t offset; /* bytes */
-	uint64_t bytes;  /* visible from there */
+	nrtx_buffer_t *buffer; /* NULL: scalar */
+	uint64_t offset; /* bytes; scalar: the value's bits, a shorter dtype in the low bytes */
+	uint64_t bytes;  /* visible from there; scalar: 8 */
 };
 
 /*
