@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The compiler: a graph of tensor operations becomes a NeuronCore program
+ * (hw/neuron_program.h). Eager operators, fused windows, torch.compile graphs
+ * and kernels all come through here.
+ *
+ * A graph is built by the calls below, each of which checks its operands; the
+ * first mistake is kept, later calls return 0, and nc_compile() reports it, so
+ * a builder needs to look only there. Values are small numbers; 0 is none.
+ * There is no global state: graphs may be built and compiled by any number of
+ * threads, one thread a graph. The same graph always gives the same bytes.
+ *
+ * Slots: each nc_input(), nc_scalar() and nc_output() makes one slot of the
+ * program, in the order of the calls; scratch slots, if any, come after them.
+ *
+ * Meaning of a value: exact operation on the operands in the compute type of
+ * their dtype (fp32 for floats up to 32 bits, int32 wrapping for integers up to
+ * 32 bits and bool, int64, float64), rounded once to the value's dtype, however
+ * nodes are fused.
+ */
+#ifndef NEURON_COMPILER_H
+#define NEURON_COMPILER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NC_DIMS_MAX 8
+#define NC_ERROR_BYTES 512
+
+/* Numbers as in nrt.h (and hw/neuron_isa.h); the last two are ours. */
+typedef enum nc_dtype {
+	NC_INT8 = 0x2,
+	NC_UINT8 = 0x3,
+	NC_INT16 = 0x4,
+	NC_BF16 = 0x6,
+	NC_FP16 = 0x7,
+	NC_INT32 = 0x8,
+	NC_FP32 = 0xa,
+	NC_INT64 = 0xc,
+	NC_FP64 = 0x10,
+	NC_BOOL = 0x11, /* a byte, 0 or 1 */
+} nc_dtype;
+
+struct nc_type {
+	nc_dtype dtype;
+	uint32_t ndim;             /* 0..NC_DIMS_MAX */
+	int64_t dims[NC_DIMS_MAX]; /* elements, >= 1 (an empty tensor needs no program) */
+};
+
+/* How far programs may spread; from nrtx_core_info. */
+struct nc_target {
+	uint32_t arch;       /* 3 = trn2 */
+	uint32_t sbuf_bytes; /* a partition */
+	uint32_t psum_bytes; /* a partition */
+};
+
+typedef struct nc_graph nc_graph;
+typedef uint32_t nc_value;
+
+/* name goes into error reports and profiles; truncated to 63 bytes. NULL when out of memory. */
+nc_graph *nc_graph_create(const char *name);
+void nc_graph_destroy(nc_graph *graph);
+
+/* --- sources ------------------------------------------------------------------- */
+
+/*
+ * A tensor in HBM. strides in elements, NULL for row major; 0 repeats; not
+ * negative. Element 0 is the first byte of the slot.
+ */
+nc_value nc_input(nc_graph *graph, const struct nc_type *type, const int64_t *strides);
+
+/* A 0-dim value passed in the launch: different values share one program. */
+nc_value nc_scalar(nc_graph *graph, nc_dtype dtype);
+
+/* 0-dim constants, part of the program. Value must be representable (checked). */
+nc_value nc_const_float(nc_graph *graph, nc_dtype dtype, double value);
+nc_value nc_const_int(nc_graph *graph, nc_dtype dtype, int64_t value);
+
+/* Index along dim, 0, 1, ...: integers, fp32 (exact below 2^24) or fp64. */
+nc_value nc_iota(nc_graph *graph, const struct nc_type *type, uint32_t dim);
+
+/* --- elementwise ------------------------------------------------------------------ */
+
+typedef enum nc_unary_op {
+	/* any dtype that has it */
+	NC_NEG, NC_ABS, NC_SIGN, NC_SQUARE,
+	/* bool and integers; bool: logical */
+	NC_NOT,
+	/* floats */
+	NC_EXP, NC_LN, NC_SQRT, NC_RSQRT, NC_RECIPROCAL, NC_SIGMOID, NC_TANH, NC_RELU,
+	NC_GELU, NC_GELU_TANH, NC_SILU, NC_SOFTPLUS, NC_ERF, NC_SIN, NC_COS, NC_ARCTAN,
+	NC_LOG1P, NC_EXPM1, NC_MISH, NC_FLOOR, NC_CEIL, NC_ROUND, NC_TRUNC,
+	NC_DGELU, NC_DGELU_TANH, NC_DSILU, /* derivatives at x */
+	NC_UNARY_OPS,
+} nc_unary_op;
+nc_value nc_unary(nc_graph *graph, nc_unary_op op, nc_value x);
+
+typedef enum nc_binary_op {
+	NC_ADD, NC_SUB, NC_MUL, NC_DIV, NC_MAX, NC_MIN, NC_POW, NC_MOD, /* as enum isa_alu */
+	NC_EQ, NC_NE, NC_LT, NC_LE, NC_GT, NC_GE,                       /* give NC_BOOL */
+	NC_AND, NC_OR, NC_XOR, NC_SHL, NC_SHR, /* integers (SHR arithmetic); AND OR XOR bool too */
+	NC_BINARY_OPS,
+} nc_binary_op;
+/* a and b have one dtype; shapes broadcast as in NumPy. */
+nc_value nc_binary(nc_graph *graph, nc_binary_op op, nc_value a, nc_value b);
+
+/* cond (bool) ? a : b; shapes broadcast. */
+nc_value nc_select(nc_graph *graph, nc_value cond, nc_value a, nc_value b);
+
+/* Conversion as PyTorch's: float to int truncates, to bool is x != 0, int narrowing wraps. */
+nc_value nc_cast(nc_graph *graph, nc_value x, nc_dtype dtype);
+
+/* --- views: no work of their own ----------------------------------------------------- */
+
+nc_value nc_reshape(nc_graph *graph, nc_value x, uint32_t ndim, const int64_t *dims);
+nc_value nc_permute(nc_graph *graph, nc_value x, const uint32_t *order);
+nc_value nc_broadcast(nc_graph *graph, nc_value x, uint32_t ndim, const int64_t *dims);
+
+/* --- reductions, products --------------------------------------------------------------- */
+
+typedef enum nc_reduce_op {
+	NC_REDUCE_SUM, NC_REDUCE_PROD, NC_REDUCE_MAX, NC_REDUCE_MIN, /* NaN wins in MAX, MIN */
+	NC_REDUCE_OPS,
+} nc_reduce_op;
+/* Over the dims whose bits are set in axes; they stay with size 1 if keep, else vanish.
+ * The order of additions is fixed by shape and strides. */
+nc_value nc_reduce(nc_graph *graph, nc_reduce_op op, nc_value x, uint32_t axes, bool keep);
+
+/* [..., M, K] x [..., K, N]; leading dims broadcast. fp32, bf16, fp16; sums in fp32. */
+nc_value nc_matmul(nc_graph *graph, nc_value a, nc_value b);
+
+/* 2-D convolution, NCHW and OIHW as PyTorch's. */
+struct nc_conv2d {
+	int64_t stride[2], padding[2], dilation[2];
+	int64_t groups;
+};
+nc_value nc_conv2d(nc_graph *graph, nc_value x, nc_value w, const struct nc_conv2d *conv);
+/* Gradient of nc_conv2d's x (of type x_type) and w, given that of its result. */
+nc_value nc_conv2d_grad_x(nc_graph *graph, nc_value dy, nc_value w, const struct nc_type *x_type,
+			  const struct nc_conv2d *conv);
+nc_value nc_conv2d_grad_w(nc_graph *graph, nc_value dy, nc_value x, const struct nc_type *w_type,
+			  const struct nc_conv2d *conv);
+
+/* --- results -------------------------------------------------------------------------------- */
+
+#define NC_NO_ALIAS UINT32_MAX
+/*
+ * Stores value to HBM with the given strides (elements, NULL row major; not 0
+ * where the dim is > 1). alias: number of the input slot that may be the very
+ * same memory with the same dtype, shape and strides (an operation in place), or NC_NO_ALIAS: then
+ * the slot overlaps no other.
+ */
+void nc_output(nc_graph *graph, nc_value value, const int64_t *strides, uint32_t alias);
+
+/* Type of a value; dtype 0 for value 0. */
+struct nc_type nc_type_of(const nc_graph *graph, nc_value value);
+
+/* --- compilation ---------------------------------------------------------------------------- */
+
+struct nc_program {
+	void *image; /* program image; nc_program_free() frees it */
+	size_t bytes;
+	uint32_t n_slots; /* with scratch slots */
+	uint64_t scratch_bytes;
+};
+
+/*
+ * 0, or: -EINVAL (a mistake in the graph), -EOPNOTSUPP (op and dtype that the
+ * target does not have), -E2BIG (image too large), -ENOMEM. error then names op, shape and
+ * limit. The graph stays as it was.
+ */
+int nc_compile(const nc_graph *graph, const struct nc_target *target, struct nc_program *program,
+	       char error[NC_ERROR_BYTES]);
+void nc_program_free(struct nc_program *program);
+
+/*
+ * The graph as text, one line a node, stable: for people, tests and cache keys.
+ * Writes at most size bytes with NUL; returns the length that it has.
+ */
+size_t nc_graph_dump(const nc_graph *graph, char *text, size_t size);
+
+/* The program as text, one line an instruction; as nc_graph_dump(). */
+size_t nc_program_dump(const struct nc_program *program, char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* NEURON_COMPILER_H */
