@@ -10,7 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "neuron_isa.h"
+
 struct nm_core;
+
+/* Memories of one core; EXI_ARCH, EXI_SBUF_BYTES and EXI_PSUM_BYTES report the same. */
+#define NM_ARCH		    3	       /* trn2 */
+#define NM_SBUF_BYTES	    (192u << 10) /* a partition, that programs may use */
+#define NM_SBUF_VIEW_PITCH  (256u << 10) /* from one partition to the next as BARs show them */
+#define NM_PSUM_BYTES	    (ISA_PSUM_BANKS * ISA_PSUM_BANK_BYTES) /* a partition */
 
 /*
  * What the device gives its cores. The functions may be called from the core's
@@ -45,12 +53,15 @@ void nm_core_reset(struct nm_core *core);
 /*
  * Registers of the core's queues; offset from EXI_QUEUE(index, 0), 32 bits.
  * Writes do not wait for programs (EXI_Q_ABORT and _RESET wait for the running
- * instruction only). An undefined offset reads ~0 and is logged once.
+ * instruction only, so the caller holds no lock that a bus function takes).
+ * An undefined offset reads ~0 and is logged once.
  */
 uint32_t nm_core_reg_read(struct nm_core *core, uint32_t offset);
 void nm_core_reg_write(struct nm_core *core, uint32_t offset, uint32_t value);
 
-/* SBUF as the APB BAR and device addresses show it: partition * pitch + byte. */
+/* SBUF as the APB BAR and device addresses show it: partition * NM_SBUF_VIEW_PITCH + byte.
+ * 0, or -EFAULT when part of the range is not in the first NM_SBUF_BYTES of a partition.
+ * These and the semaphore calls are served between two instructions of a running program. */
 int nm_core_sbuf_read(struct nm_core *core, uint64_t offset, void *buf, size_t size);
 int nm_core_sbuf_write(struct nm_core *core, uint64_t offset, const void *buf, size_t size);
 
