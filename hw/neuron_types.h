@@ -16,6 +16,7 @@
 #define NEURON_TYPES_H
 
 #ifdef __KERNEL__
+#include <asm/byteorder.h>
 #include <linux/types.h>
 #else
 #include <stdint.h>
@@ -53,6 +54,17 @@ typedef __u64 __le64;
 
 /* Value @v placed in field @mask; bits that do not fit are dropped. */
 #define HW_SET(mask, v) (((v) * HW_LSB(mask)) & (mask))
+
+/* Members of structures in memory as numbers. */
+#ifdef __KERNEL__
+#define hw_le16(v) le16_to_cpu(v)
+#define hw_le32(v) le32_to_cpu(v)
+#define hw_le64(v) le64_to_cpu(v)
+#else
+#define hw_le16(v) ((__u16)(v))
+#define hw_le32(v) ((__u32)(v))
+#define hw_le64(v) ((__u64)(v))
+#endif
 
 HW_ASSERT_SIZE(__u16, 2);
 HW_ASSERT_SIZE(__u32, 4);
