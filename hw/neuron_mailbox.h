@@ -78,7 +78,7 @@ struct mbox_response {
 };
 
 #define MBOX_CMD_READ_REGS    1 /* __le64 device addresses -> __le32 values */
-#define MBOX_CMD_POST_METRICS 2 /* payload of at most MBOX_METRICS_BYTES; echoed */
+#define MBOX_CMD_POST_METRICS 2 /* payload of at most MBOX_METRICS_BYTES; header only back */
 
 #define MBOX_OK               0
 #define MBOX_FAILED           1

@@ -34,7 +34,9 @@ struct nm_config {
 	int log_level;           /* NM_LOG_*, messages above it are dropped */
 	nm_log_fn log;           /* NULL: stderr */
 	void (*irq)(void *user, unsigned int vector); /* MSI-X vector fired, unmasked */
-	void *user;              /* passed to log and irq */
+	/* Host memory that was mapped with ptr NULL; 0 or -errno. NULL: none is. */
+	int (*dma)(void *user, uint64_t iova, void *buf, size_t size, bool write);
+	void *user;              /* passed to log, irq and dma */
 };
 
 /* Creates a powered-on device. 0, or -EINVAL (message logged), -ENOMEM. */
@@ -50,6 +52,10 @@ void nm_device_reset(struct nm_device *dev);
 /* PCI configuration space, 4 KiB; size 1, 2 or 4, aligned. */
 uint32_t nm_config_read(struct nm_device *dev, uint32_t offset, unsigned int size);
 void nm_config_write(struct nm_device *dev, uint32_t offset, unsigned int size, uint32_t value);
+
+/* What a driver's probe does to the function, for front ends without one: memory
+ * space and bus mastering on, MSI-X on with every vector unmasked. A reset undoes it. */
+void nm_enable(struct nm_device *dev);
 
 /* Size of a BAR in bytes, 0 for one that does not exist. */
 uint64_t nm_bar_size(struct nm_device *dev, unsigned int bar);
@@ -67,12 +73,17 @@ void *nm_hbm_ptr(struct nm_device *dev);
  * Host memory that the device may reach by bus address, as an IOMMU would map
  * it: [iova, iova + size) is ptr. Ranges do not overlap (-EEXIST). The memory
  * stays valid until unmapped; unmap waits until no transfer uses it (-ENOENT
- * when it is not exactly a mapped range).
+ * when it is not exactly a mapped range). ptr NULL: each access goes through
+ * config.dma. As on any PCI device, nothing of it is reached before the command
+ * register has bus mastering on: see nm_enable().
  */
 #define NM_DMA_READ  1u /* device may read */
 #define NM_DMA_WRITE 2u
 int nm_dma_map(struct nm_device *dev, uint64_t iova, uint64_t size, void *ptr, unsigned int rights);
 int nm_dma_unmap(struct nm_device *dev, uint64_t iova, uint64_t size);
+
+/* Guest errors since creation, those of a kind already reported included. */
+uint64_t nm_guest_errors(struct nm_device *dev);
 
 /* Device time, ns since reset. */
 uint64_t nm_time_ns(struct nm_device *dev);
