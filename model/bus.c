@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Device addresses: HBM, host memory through the host window, SBUF of the cores. Host memory is
+ * what the front end mapped; map_lock is held for reading while a pointer into it is in use, so
+ * nm_dma_unmap() returns only when no transfer touches the range.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+
+#define BOUNCE_BYTES 4096
+
+enum target_kind { TARGET_MEMORY, TARGET_REMOTE, TARGET_SBUF };
+
+/* What answers at an address, and for how many bytes. */
+struct target {
+	enum target_kind kind;
+	uint8_t *ptr;	     /* TARGET_MEMORY */
+	uint64_t at;	     /* TARGET_REMOTE: iova; TARGET_SBUF: offset */
+	struct nm_core *core; /* TARGET_SBUF */
+	uint64_t size;
+};
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Index of the first map that ends above iova. */
+static unsigned int map_index(const struct nm_device *dev, uint64_t iova)
+{
+	unsigned int lo = 0, hi = dev->n_maps;
+
+	while (lo < hi) {
+		unsigned int mid = (lo + hi) / 2;
+
+		if (dev->maps[mid].iova + (dev->maps[mid].size - 1) < iova)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+int nm_dma_map(struct nm_device *dev, uint64_t iova, uint64_t size, void *ptr, unsigned int rights)
+{
+	struct dma_map *maps;
+	unsigned int i;
+	int ret = 0;
+
+	if (!size || iova + (size - 1) < iova || (rights & ~(NM_DMA_READ | NM_DMA_WRITE)))
+		return -EINVAL;
+	if (!ptr && !dev->config.dma)
+		return -EINVAL;
+
+	pthread_rwlock_wrlock(&dev->map_lock);
+	i = map_index(dev, iova);
+	if (i < dev->n_maps && dev->maps[i].iova <= iova + (size - 1)) {
+		ret = -EEXIST;
+		goto unlock;
+	}
+	if (dev->n_maps == dev->max_maps) {
+		unsigned int max = dev->max_maps ? dev->max_maps * 2 : 16;
+
+		maps = realloc(dev->maps, max * sizeof(*maps));
+		if (!maps) {
+			ret = -ENOMEM;
+			goto unlock;
+		}
+		dev->maps = maps;
+		dev->max_maps = max;
+	}
+	memmove(&dev->maps[i + 1], &dev->maps[i], (dev->n_maps - i) * sizeof(*dev->maps));
+	dev->maps[i] = (struct dma_map){ iova, size, ptr, rights };
+	dev->n_maps++;
+unlock:
+	pthread_rwlock_unlock(&dev->map_lock);
+	return ret;
+}
+
+int nm_dma_unmap(struct nm_device *dev, uint64_t iova, uint64_t size)
+{
+	unsigned int i;
+	int ret = -ENOENT;
+
+	pthread_rwlock_wrlock(&dev->map_lock);
+	i = map_index(dev, iova);
+	if (i < dev->n_maps && dev->maps[i].iova == iova && dev->maps[i].size == size) {
+		dev->n_maps--;
+		memmove(&dev->maps[i], &dev->maps[i + 1], (dev->n_maps - i) * sizeof(*dev->maps));
+		ret = 0;
+	}
+	pthread_rwlock_unlock(&dev->map_lock);
+	return ret;
+}
+
+static bool find_host(struct nm_device *dev, uint64_t iova, unsigned int right, struct target *t)
+{
+	unsigned int i = map_index(dev, iova);
+	const struct dma_map *map;
+	uint64_t at;
+
+	if (!pci_bus_master(dev)) {
+		guest_error(dev, GUEST_KEY(GUEST_BUS_MASTER, 0, 0),
+			    "access to host memory 0x%llx while PCI command has bus mastering off",
+			    (unsigned long long)iova);
+		return false;
+	}
+	if (i == dev->n_maps)
+		return false;
+	map = &dev->maps[i];
+	if (map->iova > iova || !(map->rights & right))
+		return false;
+	at = iova - map->iova;
+	t->kind = map->ptr ? TARGET_MEMORY : TARGET_REMOTE;
+	t->ptr = map->ptr ? map->ptr + at : NULL;
+	t->at = iova;
+	t->size = map->size - at;
+	return true;
+}
+
+/* Caller holds map_lock. The target may answer for fewer bytes than wanted. */
+static bool find_target(struct nm_device *dev, uint64_t addr, unsigned int right, struct target *t)
+{
+	for (unsigned int n = 0; n < V3_HBM_STACKS; n++) {
+		uint64_t at = addr - V3_DEV_HBM(n);
+
+		if (at < dev->config.hbm_bytes) {
+			t->kind = TARGET_MEMORY;
+			t->ptr = dev->hbm + n * dev->config.hbm_bytes + at;
+			t->size = dev->config.hbm_bytes - at;
+			return true;
+		}
+	}
+	if (addr - V3_DEV_HOST < V3_DEV_HOST_SPAN)
+		return find_host(dev, addr - V3_DEV_HOST, right, t);
+	for (unsigned int c = 0; c < dev->config.cores; c++) {
+		uint64_t at = addr - V3_DEV_TPB(c);
+
+		if (at < V3_TPB_SBUF_BYTES) {
+			t->kind = TARGET_SBUF;
+			t->core = dev->core[c];
+			t->at = at;
+			t->size = V3_TPB_SBUF_BYTES - at;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool answers(struct nm_device *dev, uint64_t addr, uint64_t size, unsigned int right)
+{
+	struct target t;
+
+	while (size) {
+		if (!find_target(dev, addr, right, &t))
+			return false;
+		t.size = least(t.size, size);
+		addr += t.size;
+		size -= t.size;
+	}
+	return true;
+}
+
+/* One stretch of a transfer; drops map_lock around calls that leave the device. */
+static int move(struct nm_device *dev, const struct target *t, void *buf, size_t size, bool write)
+{
+	int ret = 0;
+
+	switch (t->kind) {
+	case TARGET_MEMORY:
+		if (write)
+			memcpy(t->ptr, buf, size);
+		else
+			memcpy(buf, t->ptr, size);
+		break;
+	case TARGET_REMOTE:
+		pthread_rwlock_unlock(&dev->map_lock);
+		ret = dev->config.dma(dev->config.user, t->at, buf, size, write) ? -EFAULT : 0;
+		pthread_rwlock_rdlock(&dev->map_lock);
+		break;
+	case TARGET_SBUF:
+		ret = write ? nm_core_sbuf_write(t->core, t->at, buf, size) :
+			      nm_core_sbuf_read(t->core, t->at, buf, size);
+		break;
+	}
+	return ret;
+}
+
+static int transfer(struct nm_device *dev, uint64_t addr, void *buf, size_t size, bool write)
+{
+	const unsigned int right = write ? NM_DMA_WRITE : NM_DMA_READ;
+	uint8_t *at = buf;
+	struct target t;
+	int ret = 0;
+
+	pthread_rwlock_rdlock(&dev->map_lock);
+	if (!answers(dev, addr, size, right))
+		ret = -EFAULT;
+	while (!ret && size) {
+		size_t n;
+
+		if (!find_target(dev, addr, right, &t)) {
+			ret = -EFAULT; /* unmapped meanwhile */
+			break;
+		}
+		n = least(t.size, size);
+		ret = move(dev, &t, at, n, write);
+		addr += n;
+		at += n;
+		size -= n;
+	}
+	pthread_rwlock_unlock(&dev->map_lock);
+	return ret;
+}
+
+int bus_read(struct nm_device *dev, uint64_t addr, void *buf, size_t size)
+{
+	return transfer(dev, addr, buf, size, false);
+}
+
+int bus_write(struct nm_device *dev, uint64_t addr, const void *buf, size_t size)
+{
+	return transfer(dev, addr, (void *)buf, size, true);
+}
+
+static int copy_bounced(struct nm_device *dev, uint64_t dst, uint64_t src, size_t size,
+			enum half *failed)
+{
+	uint8_t buf[BOUNCE_BYTES];
+
+	while (size) {
+		size_t n = least(size, sizeof(buf));
+
+		*failed = M2S;
+		if (bus_read(dev, src, buf, n))
+			return -EFAULT;
+		*failed = S2M;
+		if (bus_write(dev, dst, buf, n))
+			return -EFAULT;
+		src += n;
+		dst += n;
+		size -= n;
+	}
+	return 0;
+}
+
+int bus_copy(struct nm_device *dev, uint64_t dst, uint64_t src, size_t size, enum half *failed)
+{
+	struct target s, d;
+	int ret = -EFAULT;
+	bool direct;
+
+	pthread_rwlock_rdlock(&dev->map_lock);
+	*failed = M2S;
+	if (!answers(dev, src, size, NM_DMA_READ))
+		goto unlock;
+	*failed = S2M;
+	if (!answers(dev, dst, size, NM_DMA_WRITE))
+		goto unlock;
+	ret = 0;
+	direct = size && find_target(dev, src, NM_DMA_READ, &s) && s.kind == TARGET_MEMORY &&
+		 s.size >= size && find_target(dev, dst, NM_DMA_WRITE, &d) &&
+		 d.kind == TARGET_MEMORY && d.size >= size;
+	if (direct)
+		memmove(d.ptr, s.ptr, size);
+	pthread_rwlock_unlock(&dev->map_lock);
+	return direct ? 0 : copy_bounced(dev, dst, src, size, failed);
+unlock:
+	pthread_rwlock_unlock(&dev->map_lock);
+	return ret;
+}

@@ -1,0 +1,582 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The device as a whole: which block lies where, the thread that does what takes time, reset.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+
+#define HBM_DEFAULT (4ull << 30)
+#define HBM_MIN     (64ull << 20)
+#define SERIAL_DEFAULT 0x4e4d303030303031ull
+
+/* --- reports ----------------------------------------------------------------------------- */
+
+static void log_line(struct nm_device *dev, int level, const char *fmt, va_list args)
+{
+	static const char *const names[] = { "error", "guest error", "info", "trace" };
+	char text[512];
+	int n;
+
+	if (level > dev->config.log_level)
+		return;
+	n = vsnprintf(text, sizeof(text), fmt, args);
+	if (n < 0)
+		return;
+	if (dev->config.log)
+		dev->config.log(dev->config.user, level, text);
+	else
+		fprintf(stderr, "neuron-model: %s: %s\n", names[level], text);
+}
+
+void nm_log(struct nm_device *dev, int level, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	log_line(dev, level, fmt, args);
+	va_end(args);
+}
+
+static bool first_time(struct nm_device *dev, uint64_t key)
+{
+	bool fresh = false;
+
+	key++; /* 0 marks a free place */
+	pthread_mutex_lock(&dev->log_lock);
+	for (size_t i = 0; i < NM_GUEST_ERRORS; i++) {
+		uint64_t *place = &dev->reported[(key * 0x9e3779b97f4a7c15ull + i) %
+						 NM_GUEST_ERRORS];
+
+		if (*place == key)
+			break;
+		if (*place)
+			continue;
+		*place = key;
+		fresh = true;
+		break;
+	}
+	pthread_mutex_unlock(&dev->log_lock);
+	return fresh;
+}
+
+void guest_error(struct nm_device *dev, uint64_t key, const char *fmt, ...)
+{
+	va_list args;
+
+	atomic_fetch_add(&dev->guest_errors, 1);
+	if (!first_time(dev, key))
+		return;
+	va_start(args, fmt);
+	log_line(dev, NM_LOG_GUEST, fmt, args);
+	va_end(args);
+}
+
+uint64_t nm_guest_errors(struct nm_device *dev)
+{
+	return atomic_load(&dev->guest_errors);
+}
+
+/* --- what lies where ------------------------------------------------------------------------ */
+
+static int msix_init(struct nm_device *dev, struct block *b)
+{
+	(void)dev;
+	b->ops.window_read = msix_window_read;
+	b->ops.window_write = msix_window_write;
+	return 0;
+}
+
+/* Index in the table to BAR offset. */
+static uint64_t at_queues(unsigned int i)
+{
+	return EXI_QUEUE(i, 0);
+}
+
+static uint64_t at_udma(unsigned int i)
+{
+	return V3_APB_UDMA(i);
+}
+
+static uint64_t at_udma_host(unsigned int i)
+{
+	return V3_APB_UDMA(V3_UDMA_D2H_0 + i);
+}
+
+static uint64_t at_fis(unsigned int i)
+{
+	return V3_APB_FIS(i);
+}
+
+static uint64_t at_core_nq(unsigned int i)
+{
+	return V3_APB_CORE_NOTIFY(i);
+}
+
+static uint64_t at_topsp_nq(unsigned int i)
+{
+	return V3_APB_TOPSP_NOTIFY(i);
+}
+
+static uint64_t at_tpb(unsigned int i)
+{
+	return V3_APB_TPB(i);
+}
+
+/* Kinds of blocks. count a core, or once if per_core is false. Sizes of the host engines stop short
+ * of what else lies in the user block. */
+static const struct kind {
+	const char *name;
+	unsigned int bar;
+	unsigned int count;
+	bool per_core;
+	unsigned int first_index;
+	uint64_t base;
+	uint64_t (*at)(unsigned int i);
+	uint64_t size;
+	int (*init)(struct nm_device *dev, struct block *b);
+} kinds[] = {
+	{ "msix", EXI_BAR, 1, false, 0, EXI_MSIX_TABLE, NULL, 0x1000, msix_init },
+	{ "exi", EXI_BAR, 1, false, 0, EXI_MAGIC, NULL, EXI_TIME_LO - EXI_MAGIC, exi_init },
+	{ "time", EXI_BAR, 1, false, 0, EXI_TIME_LO, NULL, 8, time_init },
+	{ "features", EXI_BAR, 1, false, 0, EXI_FEATURES, NULL, 8, features_init },
+	{ "queues", EXI_BAR, 1, true, 0, 0, at_queues, EXI_QUEUE_CORE_STRIDE, queues_init },
+	{ "routes", EXI_BAR, 1, false, 0, EXI_UDMA_ROUTE(0, 0), NULL, EXI_UDMA_ROUTES * 4,
+	  routes_init },
+	{ "misc_ram", V3_BAR_APB_QEMU, 1, false, 0, V3_APB_MISC_RAM, NULL, V3_APB_MISC_RAM_BYTES,
+	  mailbox_init },
+	{ "reset", V3_BAR_APB_QEMU, 1, false, 0, V3_APB_QEMU_RESET, NULL, 4, reset_init },
+	{ "udma", V3_BAR_APB_QEMU, V3_UDMA_PER_CORE, true, 0, 0, at_udma, V3_APB_UDMA_BYTES,
+	  udma_init },
+	{ "udma", V3_BAR_APB_QEMU, V3_UDMA_HOST_ENGINES, false, V3_UDMA_D2H_0, 0, at_udma_host,
+	  V3_APB_UDMA_BYTES, udma_init },
+	{ "fis", V3_BAR_APB_QEMU, V3_UDMA_PER_CORE, true, 0, 0, at_fis, V3_APB_FIS_BYTES,
+	  fis_init },
+	{ "core_nq", V3_BAR_APB_QEMU, 1, true, 0, 0, at_core_nq, NQ_BLOCK_BYTES, core_nq_init },
+	{ "topsp_nq", V3_BAR_APB_QEMU, V3_TOPSPS / V3_CORES, true, 0, 0, at_topsp_nq,
+	  NQ_BLOCK_BYTES, topsp_nq_init },
+	{ "tpb", V3_BAR_APB_QEMU, 1, true, 0, 0, at_tpb, V3_APB_TPB_BYTES, tpb_init },
+};
+
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static unsigned int kind_count(const struct nm_device *dev, const struct kind *k)
+{
+	return k->count * (k->per_core ? dev->config.cores : 1);
+}
+
+static int by_place(const void *left, const void *right)
+{
+	const struct block *a = left, *b = right;
+
+	if (a->bar != b->bar)
+		return a->bar < b->bar ? -1 : 1;
+	return a->base < b->base ? -1 : a->base > b->base;
+}
+
+/* Places are sorted before the blocks' owners get pointers to them. */
+static int create_blocks(struct nm_device *dev)
+{
+	unsigned int total = 0;
+	struct block *b;
+	int ret = 0;
+
+	for (size_t k = 0; k < N_KINDS; k++)
+		total += kind_count(dev, &kinds[k]);
+	dev->blocks = calloc(total, sizeof(*dev->blocks));
+	if (!dev->blocks)
+		return -ENOMEM;
+	dev->n_blocks = total;
+	b = dev->blocks;
+	for (unsigned int k = 0; k < N_KINDS; k++) {
+		for (unsigned int i = 0; i < kind_count(dev, &kinds[k]); i++, b++) {
+			b->bar = kinds[k].bar;
+			b->base = kinds[k].at ? kinds[k].at(i) : kinds[k].base;
+			b->size = kinds[k].size;
+			b->kind = k;
+			b->index = kinds[k].first_index + i;
+			if (kind_count(dev, &kinds[k]) == 1)
+				snprintf(b->name, sizeof(b->name), "%s", kinds[k].name);
+			else
+				snprintf(b->name, sizeof(b->name), "%s%u", kinds[k].name, b->index);
+		}
+	}
+	qsort(dev->blocks, total, sizeof(*dev->blocks), by_place);
+	for (unsigned int i = 0; i < total && !ret; i++)
+		ret = kinds[dev->blocks[i].kind].init(dev, &dev->blocks[i]);
+	return ret;
+}
+
+struct block *device_block(struct nm_device *dev, unsigned int bar, uint64_t offset)
+{
+	unsigned int lo = 0, hi = dev->n_blocks;
+
+	/* The last block that starts at or below. */
+	while (lo < hi) {
+		unsigned int mid = (lo + hi) / 2;
+		const struct block *b = &dev->blocks[mid];
+
+		if (b->bar < bar || (b->bar == bar && b->base <= offset))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || dev->blocks[lo - 1].bar != bar ||
+	    offset - dev->blocks[lo - 1].base >= dev->blocks[lo - 1].size)
+		return NULL;
+	return &dev->blocks[lo - 1];
+}
+
+/* --- BAR access ------------------------------------------------------------------------------- */
+
+static bool access_ok(struct nm_device *dev, unsigned int bar, uint64_t offset, unsigned int size)
+{
+	if ((size == 4 || size == 8) && offset % size == 0 && offset < nm_bar_size(dev, bar))
+		return true;
+	guest_error(dev, GUEST_KEY(GUEST_ACCESS, bar, size),
+		    "access to BAR %u + 0x%llx of %u bytes: want an aligned 4 or 8 below 0x%llx", bar,
+		    (unsigned long long)offset, size,
+		    (unsigned long long)nm_bar_size(dev, bar));
+	return false;
+}
+
+static void no_block(struct nm_device *dev, const char *what, unsigned int bar, uint64_t offset)
+{
+	guest_error(dev, (uint64_t)bar << 62 | offset << 1 | (what[0] == 'w'),
+		    "%s of BAR %u + 0x%llx, where nothing is", what, bar,
+		    (unsigned long long)offset);
+}
+
+static uint32_t read32(struct nm_device *dev, unsigned int bar, uint64_t offset)
+{
+	struct block *b = device_block(dev, bar, offset);
+
+	if (b)
+		return block_read(dev, b, (uint32_t)(offset - b->base));
+	no_block(dev, "read", bar, offset);
+	return UINT32_MAX;
+}
+
+static void write32(struct nm_device *dev, unsigned int bar, uint64_t offset, uint32_t value)
+{
+	struct block *b = device_block(dev, bar, offset);
+
+	if (b)
+		block_write(dev, b, (uint32_t)(offset - b->base), value);
+	else
+		no_block(dev, "write", bar, offset);
+}
+
+uint64_t nm_bar_read(struct nm_device *dev, unsigned int bar, uint64_t offset, unsigned int size)
+{
+	uint64_t value = 0;
+
+	if (!access_ok(dev, bar, offset, size))
+		return UINT64_MAX;
+	if (bar == V3_BAR_DRAM) {
+		memcpy(&value, dev->hbm + offset, size);
+		return value;
+	}
+	value = read32(dev, bar, offset);
+	if (size == 8)
+		value |= (uint64_t)read32(dev, bar, offset + 4) << 32;
+	return value;
+}
+
+void nm_bar_write(struct nm_device *dev, unsigned int bar, uint64_t offset, unsigned int size,
+		  uint64_t value)
+{
+	if (!access_ok(dev, bar, offset, size))
+		return;
+	if (bar == V3_BAR_DRAM) {
+		memcpy(dev->hbm + offset, &value, size);
+		return;
+	}
+	write32(dev, bar, offset, (uint32_t)value);
+	if (size == 8)
+		write32(dev, bar, offset + 4, (uint32_t)(value >> 32));
+}
+
+uint64_t nm_time_ns(struct nm_device *dev)
+{
+	uint64_t latest = 0;
+
+	for (unsigned int c = 0; c < dev->config.cores; c++) {
+		uint64_t t = nm_core_time_ns(dev->core[c]);
+
+		if (t > latest)
+			latest = t;
+	}
+	return latest;
+}
+
+/* --- the device's own thread --------------------------------------------------------------------- */
+
+static bool have_work(const struct nm_device *dev)
+{
+	if (dev->mailbox_triggered || dev->reset_asked)
+		return true;
+	for (unsigned int e = 0; e < V3_UDMA_ENGINES; e++)
+		if (dev->udma[e] && dev->udma[e]->kicked)
+			return true;
+	return false;
+}
+
+static void *device_thread(void *arg)
+{
+	struct nm_device *dev = arg;
+
+	pthread_mutex_lock(&dev->lock);
+	while (!dev->stop) {
+		if (dev->quiesce || !have_work(dev)) {
+			dev->busy = false;
+			pthread_cond_broadcast(&dev->idle);
+			pthread_cond_wait(&dev->work, &dev->lock);
+			continue;
+		}
+		dev->busy = true;
+		if (dev->mailbox_triggered || dev->reset_asked)
+			mailbox_run(dev);
+		else
+			udma_run(dev);
+	}
+	dev->busy = false;
+	pthread_cond_broadcast(&dev->idle);
+	pthread_mutex_unlock(&dev->lock);
+	return NULL;
+}
+
+/* --- reset ------------------------------------------------------------------------------------------ */
+
+static void reset_core_blocks(struct nm_device *dev, uint32_t map)
+{
+	const uint32_t udma_map = HW_GET(MBOX_RESET_MAP_UDMA, map);
+	const uint32_t topsp_map = HW_GET(MBOX_RESET_MAP_TOPSP, map);
+	const unsigned int topsps = V3_TOPSPS / V3_CORES;
+
+	for (unsigned int c = 0; c < dev->config.cores; c++) {
+		if (map >> c & 1)
+			block_reset(dev->core_nq[c]);
+		for (unsigned int i = 0; udma_map >> c & 1 && i < V3_UDMA_PER_CORE; i++)
+			udma_reset(dev->udma[c * V3_UDMA_PER_CORE + i]);
+		for (unsigned int i = 0; topsp_map >> c & 1 && i < topsps; i++)
+			block_reset(dev->topsp_nq[c * topsps + i]);
+	}
+}
+
+/* Everything behind the PCI function but MISC RAM. Caller holds dev->lock. */
+static void reset_all_blocks(struct nm_device *dev)
+{
+	reset_core_blocks(dev, UINT32_MAX);
+	for (unsigned int e = V3_UDMA_D2H_0; e < V3_UDMA_ENGINES; e++)
+		udma_reset(dev->udma[e]);
+	block_reset(dev->routes);
+	block_reset(dev->exi);
+	atomic_store(&dev->features, EXI_FEATURE_STALL_DETECT);
+	atomic_store(&dev->irq_todo, 0);
+}
+
+void device_reset_map(struct nm_device *dev, uint32_t map)
+{
+	for (unsigned int c = 0; c < dev->config.cores; c++)
+		if (!map || map >> c & 1)
+			nm_core_reset(dev->core[c]);
+	pthread_mutex_lock(&dev->lock);
+	if (map)
+		reset_core_blocks(dev, map);
+	else
+		reset_all_blocks(dev);
+	pthread_mutex_unlock(&dev->lock);
+	nm_log(dev, NM_LOG_INFO, "reset, map 0x%x%s", map, map ? "" : " (device)");
+}
+
+void nm_device_reset(struct nm_device *dev)
+{
+	pthread_mutex_lock(&dev->lock);
+	dev->quiesce = true;
+	while (dev->busy)
+		pthread_cond_wait(&dev->idle, &dev->lock);
+	pthread_mutex_unlock(&dev->lock);
+
+	for (unsigned int c = 0; c < dev->config.cores; c++)
+		nm_core_reset(dev->core[c]);
+
+	pthread_mutex_lock(&dev->lock);
+	reset_all_blocks(dev);
+	mailbox_reset(dev);
+	block_reset(dev->reset_reg);
+	pthread_mutex_unlock(&dev->lock);
+	pci_reset(dev);
+
+	pthread_mutex_lock(&dev->lock);
+	dev->quiesce = false;
+	pthread_cond_signal(&dev->work);
+	pthread_mutex_unlock(&dev->lock);
+}
+
+/* --- what the cores get --------------------------------------------------------------------------------- */
+
+static int core_bus_read(void *dev, uint64_t addr, void *buf, size_t size)
+{
+	return bus_read(dev, addr, buf, size);
+}
+
+static int core_bus_write(void *dev, uint64_t addr, const void *buf, size_t size)
+{
+	return bus_write(dev, addr, buf, size);
+}
+
+static void *core_bus_hbm(void *dev, uint64_t addr, uint64_t size)
+{
+	return hbm_ptr(dev, addr, size);
+}
+
+static void core_bus_irq(void *dev, unsigned int vector)
+{
+	msix_raise(dev, vector);
+}
+
+static void core_bus_notify(void *dev, unsigned int core, unsigned int engine, uint32_t pc,
+			    unsigned int opcode, unsigned int status, uint64_t value)
+{
+	struct nq_entry entry = {
+		.type = NQ_ERROR,
+		.engine = (uint8_t)engine,
+		.opcode = (uint8_t)opcode,
+		.status = (uint16_t)status,
+		.pc = pc,
+		.value = value,
+	};
+
+	notify_post(dev, core, engine, &entry);
+}
+
+static void core_bus_log(void *dev, int level, const char *text)
+{
+	nm_log(dev, level, "%s", text);
+}
+
+static uint32_t core_bus_features(void *user)
+{
+	struct nm_device *dev = user;
+
+	return atomic_load(&dev->features);
+}
+
+static int create_cores(struct nm_device *dev)
+{
+	const struct nm_core_bus bus = {
+		.dev = dev,
+		.read = core_bus_read,
+		.write = core_bus_write,
+		.hbm = core_bus_hbm,
+		.irq = core_bus_irq,
+		.notify_error = core_bus_notify,
+		.log = core_bus_log,
+		.features = core_bus_features,
+	};
+
+	for (unsigned int c = 0; c < dev->config.cores; c++) {
+		int ret = nm_core_create(&bus, c, &dev->core[c]);
+
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* --- life ------------------------------------------------------------------------------------------------ */
+
+static int check_config(struct nm_device *dev)
+{
+	struct nm_config *c = &dev->config;
+
+	if (!c->cores)
+		c->cores = V3_CORES;
+	if (!c->hbm_bytes)
+		c->hbm_bytes = HBM_DEFAULT;
+	if (!c->serial)
+		c->serial = SERIAL_DEFAULT;
+	if (c->cores > V3_CORES) {
+		nm_log(dev, NM_LOG_ERROR, "%u cores: a device has 1 to %d", c->cores, V3_CORES);
+		return -EINVAL;
+	}
+	if (c->hbm_bytes < HBM_MIN || c->hbm_bytes > V3_DEV_HBM_SPAN ||
+	    (c->hbm_bytes & (c->hbm_bytes - 1))) {
+		nm_log(dev, NM_LOG_ERROR,
+		       "%llu bytes of HBM a stack: want a power of two from 64 MiB to 64 GiB",
+		       (unsigned long long)c->hbm_bytes);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int nm_device_create(const struct nm_config *config, struct nm_device **out)
+{
+	struct nm_device *dev = calloc(1, sizeof(*dev));
+	int ret;
+
+	if (!dev)
+		return -ENOMEM;
+	dev->config = *config;
+	dev->hbm_fd = -1;
+	pthread_mutex_init(&dev->lock, NULL);
+	pthread_mutex_init(&dev->log_lock, NULL);
+	pthread_cond_init(&dev->work, NULL);
+	pthread_cond_init(&dev->idle, NULL);
+	pthread_rwlock_init(&dev->map_lock, NULL);
+	pthread_mutex_init(&dev->pci.lock, NULL);
+
+	ret = check_config(dev);
+	if (!ret)
+		ret = hbm_init(dev);
+	if (!ret)
+		ret = create_cores(dev);
+	if (!ret)
+		ret = create_blocks(dev);
+	if (!ret) {
+		pci_reset(dev);
+		ret = -pthread_create(&dev->thread, NULL, device_thread, dev);
+		dev->thread_started = !ret;
+	}
+	if (ret) {
+		if (ret != -EINVAL)
+			nm_log(dev, NM_LOG_ERROR, "can't create the device: %s", strerror(-ret));
+		nm_device_destroy(dev);
+		return ret == -EINVAL ? ret : -ENOMEM;
+	}
+	*out = dev;
+	return 0;
+}
+
+void nm_device_destroy(struct nm_device *dev)
+{
+	if (dev->thread_started) {
+		pthread_mutex_lock(&dev->lock);
+		dev->stop = true;
+		pthread_cond_signal(&dev->work);
+		pthread_mutex_unlock(&dev->lock);
+		pthread_join(dev->thread, NULL);
+	}
+	for (unsigned int c = 0; c < V3_CORES; c++)
+		if (dev->core[c])
+			nm_core_destroy(dev->core[c]);
+	for (unsigned int i = 0; i < dev->n_blocks; i++)
+		block_fini(&dev->blocks[i]);
+	free(dev->blocks);
+	for (unsigned int e = 0; e < V3_UDMA_ENGINES; e++)
+		free(dev->udma[e]);
+	free(dev->maps);
+	hbm_fini(dev);
+	pthread_mutex_destroy(&dev->pci.lock);
+	pthread_rwlock_destroy(&dev->map_lock);
+	pthread_cond_destroy(&dev->idle);
+	pthread_cond_destroy(&dev->work);
+	pthread_mutex_destroy(&dev->log_lock);
+	pthread_mutex_destroy(&dev->lock);
+	free(dev);
+}

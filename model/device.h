@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside of the device half of the model: one context structure, and what each file offers to the
+ * others. Rules of the room:
+ *
+ * - All state hangs off struct nm_device; nothing is global.
+ * - Only device.c knows which block lies where. vfio_user.c and inproc.c alone know who is outside,
+ *   and use neuron_model.h like anyone else.
+ * - A mistake of the guest is one guest_error(); it never stops the process.
+ * - Work that takes time (DMA, mailbox, reset) is done by the device's own thread, so that a
+ *   register access never waits for it.
+ *
+ * Lock order: a core's own lock, then dev->lock, then pci.lock, map_lock, log_lock (leaves).
+ * dev->lock is never held across an access to host memory, a call into a core, or a callback of
+ * the front end other than log.
+ */
+#ifndef NM_DEVICE_H
+#define NM_DEVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "block.h"
+#include "core.h"
+#include "neuron_mailbox.h"
+#include "neuron_map_v3.h"
+#include "neuron_model.h"
+#include "neuron_notify.h"
+#include "neuron_pci.h"
+#include "neuron_queue.h"
+#include "neuron_udma.h"
+
+#define NM_CONFIG_BYTES 4096
+#define NM_GUEST_ERRORS 4096 /* different ones that are remembered as already reported */
+
+/* Host memory as the front end mapped it. ptr NULL: reached through config.dma. */
+struct dma_map {
+	uint64_t iova;
+	uint64_t size;
+	uint8_t *ptr;
+	unsigned int rights;
+};
+
+struct pci {
+	pthread_mutex_t lock;
+	uint8_t config[NM_CONFIG_BYTES];
+	uint8_t writable[NM_CONFIG_BYTES];
+	uint32_t msix[EXI_MSIX_VECTORS][4]; /* address low, high, data, control */
+	uint64_t pending;		    /* PBA */
+};
+
+/* One direction of one UDMA queue. Under dev->lock; the device thread works on a copy. */
+struct ring {
+	uint32_t current; /* next descriptor to complete */
+	uint32_t tail;
+	uint8_t current_id; /* ring ids (phase) that go with them */
+	uint8_t tail_id;
+	uint32_t pending; /* descriptors between them */
+	uint32_t done;	  /* bytes of the current descriptor already moved */
+	bool started;	/* the current descriptor was checked */
+	uint32_t packet_bytes;
+	uint32_t packet_descs; /* of the packet under way; 0 between packets */
+	uint32_t comp_head;
+	uint8_t comp_id;
+	bool error;
+	uint32_t generation; /* counts queue resets: an old copy is not written back */
+};
+
+enum half { M2S, S2M, HALVES };
+
+struct udma {
+	struct block *block;
+	struct ring ring[HALVES][UDMA_QUEUES];
+	uint32_t state[HALVES]; /* UDMA_STATE_IDLE, _NORMAL, _ABORT */
+	uint16_t kicked;	/* queues that the device thread has to look at */
+	uint16_t busy;		/* queues that it is working on */
+};
+
+/* Position of one notification queue. Under dev->lock. */
+struct nq {
+	uint32_t position; /* bytes */
+	uint8_t phase;
+};
+
+struct nm_device {
+	struct nm_config config; /* with defaults filled in */
+
+	int hbm_fd;
+	uint8_t *hbm;
+
+	struct block *blocks; /* sorted by BAR and base; fixed after creation */
+	unsigned int n_blocks;
+
+	pthread_rwlock_t map_lock;
+	struct dma_map *maps; /* sorted by iova */
+	unsigned int n_maps, max_maps;
+
+	struct pci pci;
+
+	pthread_mutex_t lock;
+	pthread_cond_t work; /* something for the device thread */
+	pthread_cond_t idle; /* the device thread stopped working */
+	pthread_t thread;
+	bool thread_started;
+	bool stop;
+	bool quiesce;	/* a reset waits: start nothing new */
+	bool busy;
+	bool mailbox_triggered;
+	bool resetting; /* reset by map under way */
+	bool reset_asked;
+	uint32_t reset_map;
+
+	struct block *exi; /* features */
+	struct block *routes, *misc_ram, *reset_reg;
+	struct block *core_nq[V3_CORES], *topsp_nq[V3_TOPSPS];
+	struct nq core_nq_state[V3_CORES][NQ_QUEUES];
+	struct udma *udma[V3_UDMA_ENGINES]; /* NULL: engine of an absent core */
+	unsigned int udma_next;		    /* fairness: engine to look at first */
+
+	_Atomic uint64_t irq_todo; /* vectors to fire once dev->lock is dropped */
+
+	_Atomic uint32_t features;
+	_Atomic uint32_t time_hi_latch;
+	struct nm_core *core[V3_CORES];
+
+	pthread_mutex_t log_lock;
+	uint64_t reported[NM_GUEST_ERRORS];
+	_Atomic uint64_t guest_errors;
+};
+
+/* --- device.c ------------------------------------------------------------------ */
+
+void nm_log(struct nm_device *dev, int level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Counts a guest error and reports it unless the same key was reported before. */
+void guest_error(struct nm_device *dev, uint64_t key, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Key for an error that is not tied to one address. */
+#define GUEST_KEY(kind, a, b) (1ull << 60 | (uint64_t)(kind) << 48 | (uint64_t)(a) << 24 | (b))
+enum guest_kind { GUEST_BUS_MASTER, GUEST_UDMA, GUEST_MAILBOX, GUEST_NOTIFY, GUEST_ACCESS };
+
+/* The block at a BAR offset, NULL if there is none. */
+struct block *device_block(struct nm_device *dev, unsigned int bar, uint64_t offset);
+
+/* Reset by map as in MBOX_RESET_MAP, 0: everything behind the PCI function. Device thread. */
+void device_reset_map(struct nm_device *dev, uint32_t map);
+
+/* --- hbm.c ---------------------------------------------------------------------- */
+
+int hbm_init(struct nm_device *dev);
+void hbm_fini(struct nm_device *dev);
+/* Memory behind a device address, NULL if [addr, addr + size) is not wholly in one stack. */
+void *hbm_ptr(struct nm_device *dev, uint64_t addr, uint64_t size);
+
+/* --- bus.c: device addresses ------------------------------------------------------ */
+
+/* 0, or -EFAULT when part of the range does not answer; nothing is moved then. */
+int bus_read(struct nm_device *dev, uint64_t addr, void *buf, size_t size);
+int bus_write(struct nm_device *dev, uint64_t addr, const void *buf, size_t size);
+/* As a read and a write without a buffer between; *failed is the side that did not answer. */
+int bus_copy(struct nm_device *dev, uint64_t dst, uint64_t src, size_t size, enum half *failed);
+
+/* --- pci.c ------------------------------------------------------------------------ */
+
+void pci_reset(struct nm_device *dev);
+bool pci_bus_master(struct nm_device *dev);
+void msix_raise(struct nm_device *dev, unsigned int vector);
+/* Fires what irq_todo has gathered. Caller holds no lock. */
+void irq_flush(struct nm_device *dev);
+bool msix_window_read(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t *value);
+bool msix_window_write(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t value);
+
+/* --- blocks: fill in b, which has BAR, base, size and index ------------------------- */
+
+int exi_init(struct nm_device *dev, struct block *b);
+int time_init(struct nm_device *dev, struct block *b);
+int features_init(struct nm_device *dev, struct block *b);
+int routes_init(struct nm_device *dev, struct block *b);
+int mailbox_init(struct nm_device *dev, struct block *b);
+int reset_init(struct nm_device *dev, struct block *b);
+int udma_init(struct nm_device *dev, struct block *b);
+int fis_init(struct nm_device *dev, struct block *b);
+int core_nq_init(struct nm_device *dev, struct block *b);
+int topsp_nq_init(struct nm_device *dev, struct block *b);
+int tpb_init(struct nm_device *dev, struct block *b);
+int queues_init(struct nm_device *dev, struct block *b);
+
+/* Vector of a route register (EXI_VECTOR_*), or -1 when it is off. */
+int route_vector(uint32_t route);
+
+/* Reset of state that is not in a register table. Caller holds dev->lock. */
+void udma_reset(struct udma *u);
+void mailbox_reset(struct nm_device *dev);
+
+/* Device thread, dev->lock held; drops it while working. udma_run: true if something was done. */
+void mailbox_run(struct nm_device *dev);
+bool udma_run(struct nm_device *dev);
+
+/* Appends an entry to queue NQ_INDEX(entry->type, engine) of a core, if the host set it up.
+ * phase and time are filled in here. Any thread, without dev->lock. */
+void notify_post(struct nm_device *dev, unsigned int core, unsigned int engine,
+		 struct nq_entry *entry);
+
+#endif /* NM_DEVICE_H */

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * BAR 0, the execution interface: global registers, UDMA interrupt routes, windows onto the queue
+ * registers of each core. See hw/neuron_queue.h.
+ */
+#include "device.h"
+
+#define RO(off, n, step, rst) REG_(REG_RO, off, n, step, rst, 0)
+#define RW(off, n, step, rst, msk) REG_(REG_RW, off, n, step, rst, msk)
+
+/* Offsets of the table are from the block, which starts at EXI_MAGIC. */
+enum {
+	R_MAGIC,
+	R_VERSION,
+	R_CORES,
+	R_QUEUES,
+	R_ARCH,
+	R_SBUF,
+	R_PSUM,
+	R_HBM_MIB,
+	R_HBM_STACKS,
+	N_REGS,
+};
+
+static const struct reg exi_regs[N_REGS] = {
+	[R_MAGIC] = RO(EXI_MAGIC - EXI_MAGIC, 0, 0, EXI_MAGIC_VALUE),
+	[R_VERSION] = RO(EXI_VERSION - EXI_MAGIC, 0, 0,
+			 HW_SET(EXI_VERSION_MAJOR_MASK, EXI_VERSION_MAJOR) |
+				 HW_SET(EXI_VERSION_MINOR_MASK, EXI_VERSION_MINOR)),
+	[R_CORES] = RO(EXI_CORES - EXI_MAGIC, 0, 0, 0),
+	[R_QUEUES] = RO(EXI_QUEUES - EXI_MAGIC, 0, 0, EXI_QUEUE_COUNT),
+	[R_ARCH] = RO(EXI_ARCH - EXI_MAGIC, 0, 0, NM_ARCH),
+	[R_SBUF] = RO(EXI_SBUF_BYTES - EXI_MAGIC, 0, 0, NM_SBUF_BYTES),
+	[R_PSUM] = RO(EXI_PSUM_BYTES - EXI_MAGIC, 0, 0, NM_PSUM_BYTES),
+	[R_HBM_MIB] = RO(EXI_HBM_MIB - EXI_MAGIC, 0, 0, 0),
+	[R_HBM_STACKS] = RO(EXI_HBM_STACKS - EXI_MAGIC, 0, 0, V3_HBM_STACKS),
+};
+
+static uint32_t exi_read(struct nm_device *dev, struct block *b, unsigned int reg, unsigned int i,
+			 uint32_t value)
+{
+	(void)b;
+	(void)i;
+	switch (reg) {
+	case R_CORES:
+		return dev->config.cores;
+	case R_HBM_MIB:
+		return (uint32_t)(dev->config.hbm_bytes >> 20);
+	default:
+		return value;
+	}
+}
+
+int exi_init(struct nm_device *dev, struct block *b)
+{
+	(void)dev;
+	b->ops.read = exi_read;
+	return block_init(b, exi_regs, N_REGS);
+}
+
+/* --- time: a window, because cores are asked without dev->lock ---------------------------- */
+
+static bool time_read(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t *value)
+{
+	uint64_t now;
+
+	(void)b;
+	if (offset == EXI_TIME_LO - EXI_TIME_LO) {
+		now = nm_time_ns(dev);
+		*value = (uint32_t)now;
+		atomic_store(&dev->time_hi_latch, (uint32_t)(now >> 32));
+		return true;
+	}
+	*value = atomic_load(&dev->time_hi_latch);
+	return offset == EXI_TIME_HI - EXI_TIME_LO;
+}
+
+static bool time_write(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t value)
+{
+	(void)dev;
+	(void)b;
+	(void)offset;
+	(void)value;
+	return false;
+}
+
+int time_init(struct nm_device *dev, struct block *b)
+{
+	(void)dev;
+	b->ops.window_read = time_read;
+	b->ops.window_write = time_write;
+	return 0;
+}
+
+/* --- features ------------------------------------------------------------------------------ */
+
+static const struct reg feature_regs[] = {
+	RW(EXI_FEATURES - EXI_FEATURES, 0, 0, EXI_FEATURE_STALL_DETECT, EXI_FEATURE_STALL_DETECT),
+};
+
+static void features_write(struct nm_device *dev, struct block *b, unsigned int reg, unsigned int i,
+			   uint32_t old, uint32_t value)
+{
+	(void)b;
+	(void)reg;
+	(void)i;
+	(void)old;
+	atomic_store(&dev->features, value);
+}
+
+int features_init(struct nm_device *dev, struct block *b)
+{
+	dev->exi = b;
+	atomic_store(&dev->features, EXI_FEATURE_STALL_DETECT);
+	b->ops.write = features_write;
+	return block_init(b, feature_regs, 1);
+}
+
+/* --- UDMA interrupt routes ------------------------------------------------------------ */
+
+static const struct reg route_regs[] = {
+	RW(EXI_UDMA_ROUTE(0, 0) - EXI_UDMA_ROUTE(0, 0), EXI_UDMA_ROUTES, 4, 0,
+	   EXI_VECTOR_ENABLE | EXI_VECTOR_MASK),
+};
+
+int routes_init(struct nm_device *dev, struct block *b)
+{
+	dev->routes = b;
+	return block_init(b, route_regs, 1);
+}
+
+int route_vector(uint32_t route)
+{
+	return route & EXI_VECTOR_ENABLE ? (int)(route & EXI_VECTOR_MASK) : -1;
+}
+
+/* --- queues of a core ------------------------------------------------------------------ */
+
+static bool queues_read(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t *value)
+{
+	*value = nm_core_reg_read(dev->core[b->index], offset);
+	return true;
+}
+
+static bool queues_write(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t value)
+{
+	nm_core_reg_write(dev->core[b->index], offset, value);
+	return true;
+}
+
+int queues_init(struct nm_device *dev, struct block *b)
+{
+	(void)dev;
+	b->ops.window_read = queues_read;
+	b->ops.window_write = queues_write;
+	return 0;
+}

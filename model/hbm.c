@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * HBM: one sparse memory file, stacks one after the other, exactly as the DRAM BAR shows them on
+ * revision 255. Host memory is used only for what the guest has touched.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "device.h"
+
+int hbm_init(struct nm_device *dev)
+{
+	uint64_t size = dev->config.hbm_bytes * V3_HBM_STACKS;
+
+	dev->hbm_fd = memfd_create("neuron-hbm", MFD_CLOEXEC);
+	if (dev->hbm_fd < 0)
+		return -errno;
+	if (ftruncate(dev->hbm_fd, (off_t)size))
+		return -errno;
+	dev->hbm = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			dev->hbm_fd, 0);
+	if (dev->hbm == MAP_FAILED) {
+		dev->hbm = NULL;
+		return -errno;
+	}
+	/* Fewer page faults where the host allows it; no harm where it does not. */
+	madvise(dev->hbm, size, MADV_HUGEPAGE);
+	return 0;
+}
+
+void hbm_fini(struct nm_device *dev)
+{
+	if (dev->hbm)
+		munmap(dev->hbm, dev->config.hbm_bytes * V3_HBM_STACKS);
+	if (dev->hbm_fd >= 0)
+		close(dev->hbm_fd);
+}
+
+void *hbm_ptr(struct nm_device *dev, uint64_t addr, uint64_t size)
+{
+	uint64_t stack_bytes = dev->config.hbm_bytes;
+
+	for (unsigned int n = 0; n < V3_HBM_STACKS; n++) {
+		uint64_t at = addr - V3_DEV_HBM(n);
+
+		if (at < stack_bytes)
+			return size <= stack_bytes - at ? dev->hbm + n * stack_bytes + at : NULL;
+	}
+	return NULL;
+}
+
+int nm_hbm_fd(struct nm_device *dev)
+{
+	return dev->hbm_fd;
+}
+
+void *nm_hbm_ptr(struct nm_device *dev)
+{
+	return dev->hbm;
+}

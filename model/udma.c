@@ -1,0 +1,743 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * UDMA engines. Registers keep their values in the block's table; the position of each ring is in
+ * struct ring. A doorbell marks its queue, and the device thread then takes the queue in turns of
+ * at most TURN descriptors: it copies what it needs under dev->lock, moves data without it, and
+ * writes the new position back unless the queue was reset meanwhile.
+ *
+ * An error stops the queue (UDMA_Q_STATUS_ERROR, until it is reset), sets its cause in the
+ * secondary IOFIC and raises the queue's vector; if the cause is not masked in the abort mask, the
+ * half goes to state abort. The failing descriptor stays the current one.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+
+#define TURN 64
+
+#define RW1(off) REG_(REG_RW, off, 0, 0, 0, 0)
+#define RW1R(off, rst) REG_(REG_RW, off, 0, 0, rst, 0)
+#define RO1(off, rst) REG_(REG_RO, off, 0, 0, rst, 0)
+#define WO1(off) REG_(REG_WO, off, 0, 0, 0, 0)
+#define RWN(off, n, step, rst) REG_(REG_RW, off, n, step, rst, 0)
+#define WON(off, n, step) REG_(REG_WO, off, n, step, 0, 0)
+
+/* Registers that the code looks at, and their places in the table. */
+enum {
+	R_STATE,	/* + half */
+	R_CHANGE = R_STATE + HALVES,
+	R_ERR_MASK = R_CHANGE + HALVES,
+	R_PREF_2 = R_ERR_MASK + HALVES,
+	R_CFG_LEN = R_PREF_2 + HALVES,
+	R_COMP_CFG_1C,
+	R_Q_CFG, /* + half, from here on one value a queue */
+	R_Q_STATUS = R_Q_CFG + HALVES,
+	R_Q_BASE_LO = R_Q_STATUS + HALVES,
+	R_Q_BASE_HI = R_Q_BASE_LO + HALVES,
+	R_Q_LEN = R_Q_BASE_HI + HALVES,
+	R_Q_HEAD = R_Q_LEN + HALVES,
+	R_Q_TAIL_INC = R_Q_HEAD + HALVES,
+	R_Q_TAIL = R_Q_TAIL_INC + HALVES,
+	R_Q_CURRENT = R_Q_TAIL + HALVES,
+	R_Q_COMP_LO = R_Q_CURRENT + HALVES,
+	R_Q_COMP_HI = R_Q_COMP_LO + HALVES,
+	R_Q_COMP_HEAD = R_Q_COMP_HI + HALVES,
+	R_Q_COMP_CFG = R_Q_COMP_HEAD + HALVES,
+	R_Q_SW_CTRL = R_Q_COMP_CFG + HALVES,
+	R_CAUSE = R_Q_SW_CTRL + HALVES, /* primary, then secondary, then bus IOFICs */
+	R_CAUSE_SET = R_CAUSE + 3,
+	R_MASK = R_CAUSE_SET + 3,
+	R_MASK_CLEAR = R_MASK + 3,
+	R_IOFIC_STATUS = R_MASK_CLEAR + 3,
+	R_CONTROL = R_IOFIC_STATUS + 3,
+	R_ABORT_MASK = R_CONTROL + 3,
+	R_PLAIN = R_ABORT_MASK + 3, /* registers that only keep their value */
+};
+
+enum iofic { PRIMARY, SECONDARY, BUS };
+
+#define BUS_IOFICS 7
+#define BUS_IOFIC_STEP (UDMA_GEN_IOFIC_M2S_DATA_RD - UDMA_GEN_IOFIC_M2S_DESC_RD)
+
+#define QUEUES(row, acc, reg)                                                                      \
+	[row + M2S] = REG_(acc, UDMA_M2S + UDMA_Q(0) + (reg), UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0),  \
+			   0, 0),                                                                  \
+	[row + S2M] = REG_(acc, UDMA_S2M + UDMA_Q(0) + (reg), UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0),  \
+			   0, 0)
+
+#define IOFIC(row, acc, reg, rst)                                                                  \
+	[row + PRIMARY] = REG_(acc, UDMA_GEN + UDMA_GEN_IOFIC(0) + (reg), UDMA_IOFIC_GROUPS,       \
+			       UDMA_IOFIC_BYTES, rst, 0),                                          \
+	[row + SECONDARY] = REG_(acc, UDMA_GEN + UDMA_GEN_IOFIC_2(0) + (reg), UDMA_IOFIC_GROUPS_2, \
+				 UDMA_IOFIC_BYTES, rst, 0),                                        \
+	[row + BUS] = REG_(acc, UDMA_GEN + UDMA_GEN_IOFIC_M2S_DESC_RD + (reg), BUS_IOFICS,         \
+			   BUS_IOFIC_STEP, rst, 0)
+
+static const struct reg udma_regs[] = {
+	[R_STATE + M2S] = RO1(UDMA_M2S + UDMA_STATE, 0),
+	[R_STATE + S2M] = RO1(UDMA_S2M + UDMA_STATE, 0),
+	[R_CHANGE + M2S] = WO1(UDMA_M2S + UDMA_CHANGE_STATE),
+	[R_CHANGE + S2M] = WO1(UDMA_S2M + UDMA_CHANGE_STATE),
+	[R_ERR_MASK + M2S] = RW1(UDMA_M2S + UDMA_ERR_LOG_MASK),
+	[R_ERR_MASK + S2M] = RW1(UDMA_S2M + UDMA_ERR_LOG_MASK),
+	[R_PREF_2 + M2S] = RW1(UDMA_M2S + UDMA_PREF_CFG_2),
+	[R_PREF_2 + S2M] = RW1(UDMA_S2M + UDMA_PREF_CFG_2),
+	[R_CFG_LEN] = RW1R(UDMA_M2S + UDMA_M2S_CFG_LEN, UDMA_M2S_CFG_LEN_MAX),
+	[R_COMP_CFG_1C] = RW1R(UDMA_S2M + UDMA_S2M_COMP_CFG_1C, UDMA_CDESC_BYTES / 4),
+	[R_Q_CFG + M2S] = RWN(UDMA_M2S + UDMA_Q(0) + UDMA_Q_CFG, UDMA_QUEUES,
+			      UDMA_Q(1) - UDMA_Q(0), UDMA_Q_CFG_RESET),
+	[R_Q_CFG + S2M] = RWN(UDMA_S2M + UDMA_Q(0) + UDMA_Q_CFG, UDMA_QUEUES,
+			      UDMA_Q(1) - UDMA_Q(0), UDMA_Q_CFG_RESET),
+	QUEUES(R_Q_STATUS, REG_RO, UDMA_Q_STATUS),
+	QUEUES(R_Q_BASE_LO, REG_RW, UDMA_Q_BASE_LO),
+	QUEUES(R_Q_BASE_HI, REG_RW, UDMA_Q_BASE_HI),
+	QUEUES(R_Q_LEN, REG_RW, UDMA_Q_LEN),
+	QUEUES(R_Q_HEAD, REG_RO, UDMA_Q_HEAD),
+	QUEUES(R_Q_TAIL_INC, REG_WO, UDMA_Q_TAIL_INC),
+	QUEUES(R_Q_TAIL, REG_RO, UDMA_Q_TAIL),
+	QUEUES(R_Q_CURRENT, REG_RO, UDMA_Q_CURRENT),
+	QUEUES(R_Q_COMP_LO, REG_RW, UDMA_Q_COMP_LO),
+	QUEUES(R_Q_COMP_HI, REG_RW, UDMA_Q_COMP_HI),
+	QUEUES(R_Q_COMP_HEAD, REG_RO, UDMA_Q_COMP_HEAD),
+	[R_Q_COMP_CFG + M2S] = RWN(UDMA_M2S + UDMA_Q(0) + UDMA_M2S_Q_COMP_CFG, UDMA_QUEUES,
+				   UDMA_Q(1) - UDMA_Q(0), 0),
+	[R_Q_COMP_CFG + S2M] = RWN(UDMA_S2M + UDMA_Q(0) + UDMA_S2M_Q_COMP_CFG, UDMA_QUEUES,
+				   UDMA_Q(1) - UDMA_Q(0), 0),
+	[R_Q_SW_CTRL + M2S] = WON(UDMA_M2S + UDMA_Q(0) + UDMA_M2S_Q_SW_CTRL, UDMA_QUEUES,
+				  UDMA_Q(1) - UDMA_Q(0)),
+	[R_Q_SW_CTRL + S2M] = WON(UDMA_S2M + UDMA_Q(0) + UDMA_S2M_Q_SW_CTRL, UDMA_QUEUES,
+				  UDMA_Q(1) - UDMA_Q(0)),
+	IOFIC(R_CAUSE, REG_RW, UDMA_IOFIC_CAUSE, 0),
+	IOFIC(R_CAUSE_SET, REG_WO, UDMA_IOFIC_CAUSE_SET, 0),
+	IOFIC(R_MASK, REG_RW, UDMA_IOFIC_MASK, UINT32_MAX),
+	IOFIC(R_MASK_CLEAR, REG_WO, UDMA_IOFIC_MASK_CLEAR, 0),
+	IOFIC(R_IOFIC_STATUS, REG_RO, UDMA_IOFIC_STATUS, 0),
+	IOFIC(R_CONTROL, REG_RW, UDMA_IOFIC_CONTROL, 0),
+	IOFIC(R_ABORT_MASK, REG_RW, UDMA_IOFIC_ABORT_MASK, UINT32_MAX),
+
+	/* M2S */
+	[R_PLAIN] = RWN(UDMA_M2S + UDMA_M2S_AXI_COMP_WR_CFG_1, 7, 4, 0),
+	RW1(UDMA_M2S + UDMA_AXI_DESC_RD_CFG_3),
+	RW1(UDMA_M2S + UDMA_M2S_AXI_DESC_WR_CFG_1),
+	RW1(UDMA_M2S + UDMA_M2S_AXI_OSTAND),
+	RW1(UDMA_M2S + UDMA_M2S_STREAM_CFG),
+	RW1(UDMA_M2S + UDMA_PREF_CFG_1),
+	RW1(UDMA_M2S + UDMA_PREF_CFG_3),
+	RW1R(UDMA_M2S + UDMA_M2S_DATA_CFG, HW_SET(UDMA_M2S_DATA_MAX_PACKETS, 0x100u)),
+	RW1(UDMA_M2S + UDMA_M2S_RLIMIT_MASK),
+	RW1(UDMA_M2S + UDMA_M2S_COMP_ACK),
+	RO1(UDMA_M2S + UDMA_M2S_DMA_VERSION, UDMA_REVISION),
+	RWN(UDMA_M2S + UDMA_Q(0) + UDMA_Q_PREF_CFG, UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0), 0),
+	RWN(UDMA_M2S + UDMA_Q(0) + UDMA_M2S_Q_RLIMIT_MASK, UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0),
+	    UDMA_M2S_Q_RLIMIT_RESET),
+	/* S2M */
+	RWN(UDMA_S2M + UDMA_S2M_AXI_DATA_WR_CFG_1, 7, 4, 0),
+	RW1(UDMA_S2M + UDMA_AXI_DESC_RD_CFG_3),
+	RWN(UDMA_S2M + UDMA_S2M_AXI_DESC_WR_CFG_1, 4, 4, 0),
+	RW1(UDMA_S2M + UDMA_S2M_STREAM_CFG),
+	RW1(UDMA_S2M + UDMA_PREF_CFG_1),
+	RW1(UDMA_S2M + UDMA_PREF_CFG_3),
+	RW1(UDMA_S2M + UDMA_S2M_PREF_CFG_4),
+	RW1(UDMA_S2M + UDMA_S2M_COMP_ACK),
+	/* general */
+	RW1(UDMA_GEN + UDMA_GEN_AXI_TIMEOUT),
+	RWN(UDMA_GEN + UDMA_GEN_AXI_ERR_TABLE(0), UDMA_GEN_AXI_ERR_TABLES * 16, 4, 0),
+	RWN(UDMA_GEN + UDMA_GEN_AXI_ERR_ADDR(0), UDMA_GEN_AXI_ERR_TABLES * 2, 4, 0),
+	RWN(UDMA_GEN + UDMA_GEN_AXI_QUEUE(0), UDMA_QUEUES * 3, 4, 0),
+	RW1(UDMA_GEN + UDMA_GEN_SPARE_0),
+	RW1(UDMA_GEN + UDMA_GEN_SPARE_1),
+	RW1R(UDMA_GEN + UDMA_GEN_SPARE_ONES_0, UINT32_MAX),
+	RW1R(UDMA_GEN + UDMA_GEN_SPARE_ONES_1, UINT32_MAX),
+	RWN(UDMA_GEN_EX + UDMA_GEN_EX_TX_SEL(0), UDMA_QUEUES,
+	    UDMA_GEN_EX_TX_SEL(1) - UDMA_GEN_EX_TX_SEL(0), 0),
+	RWN(UDMA_GEN_EX + UDMA_GEN_EX_RX_SEL(0, 0), UDMA_QUEUES,
+	    UDMA_GEN_EX_RX_SEL(1, 0) - UDMA_GEN_EX_RX_SEL(0, 0), 0),
+	RWN(UDMA_GEN_EX + UDMA_GEN_EX_RX_SEL(0, 1), UDMA_QUEUES,
+	    UDMA_GEN_EX_RX_SEL(1, 0) - UDMA_GEN_EX_RX_SEL(0, 0), 0),
+	RWN(UDMA_GEN_EX + UDMA_GEN_EX_RX_SEL(0, 2), UDMA_QUEUES,
+	    UDMA_GEN_EX_RX_SEL(1, 0) - UDMA_GEN_EX_RX_SEL(0, 0), 0),
+	/* SDMA wrapper and its notification queues */
+	RW1(UDMA_SDMA + SDMA_EVENT_ACCEL),
+	RW1(UDMA_SDMA + SDMA_ROB_CFG),
+	RW1(UDMA_SDMA + SDMA_WOB_CFG),
+	RW1(UDMA_SDMA + SDMA_BROADCAST_GROUP),
+	RW1(UDMA_SDMA + SDMA_BROADCAST_LAST),
+	RW1(UDMA_SDMA + SDMA_BEATS),
+	RWN(UDMA_SDMA_NOTIFY + NQ_BASE_LO, NQ_QUEUES, NQ_STRIDE, 0),
+	RWN(UDMA_SDMA_NOTIFY + NQ_BASE_HI, NQ_QUEUES, NQ_STRIDE, 0),
+	RWN(UDMA_SDMA_NOTIFY + NQ_SIZE, NQ_QUEUES, NQ_STRIDE, 0),
+	RWN(UDMA_SDMA_NOTIFY + NQ_HEAD, NQ_QUEUES, NQ_STRIDE, 0),
+};
+
+static const char *const half_name[HALVES] = { "M2S", "S2M" };
+
+static uint32_t q_value(struct udma *u, unsigned int reg, enum half h, unsigned int q)
+{
+	return *block_value(u->block, reg + h, q);
+}
+
+/* --- rings ----------------------------------------------------------------------------------- */
+
+static void ring_reset(struct ring *r)
+{
+	uint32_t generation = r->generation + 1;
+
+	*r = (struct ring){ .current_id = UDMA_RING_ID_FIRST,
+			    .tail_id = UDMA_RING_ID_FIRST,
+			    .comp_id = UDMA_RING_ID_FIRST,
+			    .generation = generation };
+}
+
+/* Steps an index and its ring id by n descriptors, n <= len. */
+static void step(uint32_t *index, uint8_t *id, uint32_t n, uint32_t len)
+{
+	*index += n;
+	if (*index < len)
+		return;
+	*index -= len;
+	*id = (uint8_t)((*id + 1) & UDMA_RING_ID_MASK);
+}
+
+static uint32_t pointer(uint32_t index, uint8_t id)
+{
+	return HW_SET(UDMA_PTR_INDEX, index) | HW_SET(UDMA_PTR_RING_ID, (uint32_t)id);
+}
+
+static bool runnable(struct udma *u, unsigned int q)
+{
+	const uint32_t on = UDMA_Q_CFG_PREFETCH | UDMA_Q_CFG_SCHEDULE;
+
+	for (enum half h = M2S; h < HALVES; h++)
+		if (u->state[h] != UDMA_STATE_NORMAL || u->ring[h][q].error ||
+		    !u->ring[h][q].pending || (q_value(u, R_Q_CFG, h, q) & on) != on)
+			return false;
+	return true;
+}
+
+static void kick(struct nm_device *dev, struct udma *u, unsigned int q)
+{
+	if (!runnable(u, q))
+		return;
+	u->kicked |= (uint16_t)(1u << q);
+	pthread_cond_signal(&dev->work);
+}
+
+static void kick_all(struct nm_device *dev, struct udma *u)
+{
+	for (unsigned int q = 0; q < UDMA_QUEUES; q++)
+		kick(dev, u, q);
+}
+
+static uint64_t q_base(struct udma *u, enum half h, unsigned int q)
+{
+	return (uint64_t)q_value(u, R_Q_BASE_HI, h, q) << 32 | q_value(u, R_Q_BASE_LO, h, q);
+}
+
+/* What is wrong with the set-up of a ring, NULL if nothing. */
+static const char *ring_fault(struct udma *u, enum half h, unsigned int q)
+{
+	uint32_t len = q_value(u, R_Q_LEN, h, q);
+
+	if (q_base(u, h, q) % UDMA_RING_ALIGN)
+		return "base is not a multiple of 256";
+	if (len < UDMA_RING_MIN || len > UDMA_RING_MAX || len % UDMA_RING_STEP)
+		return "length is not a multiple of 16 from 32 to 2^24 - 16";
+	if (u->ring[h][q].current >= len || u->ring[h][q].tail >= len)
+		return "length was changed below the pointers";
+	return NULL;
+}
+
+/* Caller holds dev->lock; the vector fires at the next irq_flush(). */
+static void raise_queue(struct nm_device *dev, struct udma *u, unsigned int q)
+{
+	uint32_t route = *block_value(dev->routes, 0, u->block->index * UDMA_QUEUES + q);
+	int vector = route_vector(route);
+
+	if (vector >= 0)
+		atomic_fetch_or(&dev->irq_todo, 1ull << vector);
+}
+
+/* Caller holds dev->lock. cause is a bit of the half's secondary group, 0 if none fits. */
+static void queue_error(struct nm_device *dev, struct udma *u, enum half h, unsigned int q,
+			uint32_t cause, const char *text, uint64_t value)
+{
+	struct ring *r = &u->ring[h][q];
+
+	guest_error(dev,
+		    GUEST_KEY(GUEST_UDMA, u->block->index * 64u + q * 2 + h,
+			      (uintptr_t)text & 0xffffff),
+		    "UDMA engine %u %s queue %u, descriptor %u: %s (0x%llx); queue stopped",
+		    u->block->index, half_name[h], q, r->current, text, (unsigned long long)value);
+	r->error = true;
+	u->kicked &= (uint16_t)~(1u << q);
+	*block_value(u->block, R_CAUSE + SECONDARY, h) |= cause;
+	*block_value(u->block, R_CAUSE + PRIMARY, UDMA_IOFIC_D) |= h == M2S ? UDMA_IOFIC_D_M2S :
+									      UDMA_IOFIC_D_S2M;
+	if (cause & ~*block_value(u->block, R_ABORT_MASK + SECONDARY, h))
+		u->state[h] = UDMA_STATE_ABORT;
+	raise_queue(dev, u, q);
+}
+
+static void doorbell(struct nm_device *dev, struct udma *u, enum half h, unsigned int q, uint32_t n)
+{
+	struct ring *r = &u->ring[h][q];
+	uint32_t len = q_value(u, R_Q_LEN, h, q);
+	const char *fault = ring_fault(u, h, q);
+
+	if (fault) {
+		queue_error(dev, u, h, q, 0, fault, len);
+		return;
+	}
+	n &= UDMA_PTR_INDEX;
+	if (n > len - r->pending) {
+		queue_error(dev, u, h, q, 0, "doorbell for more descriptors than are free", n);
+		return;
+	}
+	step(&r->tail, &r->tail_id, n, len);
+	r->pending += n;
+	kick(dev, u, q);
+}
+
+/* --- one turn of a queue ------------------------------------------------------------------------ */
+
+struct failure {
+	bool set;
+	enum half half;
+	uint32_t cause;
+	const char *text;
+	uint64_t value;
+};
+
+/* What the device thread works on without dev->lock. */
+struct turn {
+	struct nm_device *dev;
+	struct ring ring[HALVES]; /* advanced as descriptors complete */
+	uint64_t base[HALVES];
+	uint32_t len[HALVES];
+	uint64_t comp_base[HALVES];
+	bool comp_on[HALVES];
+	uint32_t comp_bytes;
+	bool check_id[HALVES];
+	bool zero_is_64k;
+	uint32_t max_packet;
+	uint32_t max_descs;
+	struct udma_desc desc[HALVES][TURN];
+	uint32_t n[HALVES];  /* descriptors fetched */
+	uint32_t at[HALVES]; /* of them completed */
+	bool interrupt[HALVES];
+	struct failure failure;
+};
+
+static void fail(struct turn *t, enum half h, uint32_t cause, const char *text, uint64_t value)
+{
+	t->failure = (struct failure){ true, h, cause, text, value };
+}
+
+/* Descriptors up to the end of the ring. */
+static bool fetch(struct turn *t, enum half h)
+{
+	struct ring *r = &t->ring[h];
+	uint64_t from = t->base[h] + (uint64_t)r->current * sizeof(struct udma_desc);
+	uint32_t n = r->pending < TURN ? r->pending : TURN;
+
+	if (n > t->len[h] - r->current)
+		n = t->len[h] - r->current;
+	t->n[h] = n;
+	if (!bus_read(t->dev, from, t->desc[h], n * sizeof(struct udma_desc)))
+		return true;
+	fail(t, h, h == M2S ? UDMA_M2S_CAUSE_DESC_BUS : UDMA_S2M_CAUSE_DESC_BUS,
+	     "descriptor fetch got no answer", from);
+	return false;
+}
+
+static uint32_t desc_bytes(const struct turn *t, const struct udma_desc *d)
+{
+	uint32_t n = HW_GET(UDMA_DESC_LEN, d->ctrl);
+
+	return n || !t->zero_is_64k ? n : UDMA_DESC_LEN_MAX;
+}
+
+static bool check_ring_id(struct turn *t, enum half h, const struct udma_desc *d)
+{
+	uint32_t id = HW_GET(UDMA_DESC_RING_ID, d->ctrl);
+
+	if (!t->check_id[h] || id == t->ring[h].current_id)
+		return true;
+	fail(t, h, h == M2S ? UDMA_M2S_CAUSE_RING_ID : UDMA_S2M_CAUSE_RING_ID,
+	     "wrong ring id, found", id);
+	return false;
+}
+
+/* A source descriptor that is looked at for the first time. */
+static bool check_source(struct turn *t, const struct udma_desc *d)
+{
+	struct ring *r = &t->ring[M2S];
+	uint32_t op = HW_GET(UDMA_META_OP, d->meta);
+	bool first = d->ctrl & UDMA_DESC_FIRST;
+
+	if (first != !r->packet_descs)
+		fail(t, M2S, UDMA_M2S_CAUSE_FIRST, "first bit in the wrong place, control word",
+		     d->ctrl);
+	else if (!(d->meta & UDMA_META_COPY_SOURCE) || op != UDMA_META_OP_COPY ||
+		 (d->meta & UDMA_META_OP_TYPE))
+		fail(t, M2S, 0, "operation is not a plain copy, metadata word", d->meta);
+	else if (t->max_descs && r->packet_descs == t->max_descs)
+		fail(t, M2S, UDMA_M2S_CAUSE_MAX_DESC, "too many descriptors in a packet, limit",
+		     t->max_descs);
+	else if (r->packet_bytes + desc_bytes(t, d) > t->max_packet)
+		fail(t, M2S, UDMA_M2S_CAUSE_PKT_LEN, "packet too long, bytes",
+		     r->packet_bytes + desc_bytes(t, d));
+	else {
+		r->packet_descs++;
+		r->packet_bytes += desc_bytes(t, d);
+	}
+	return !t->failure.set;
+}
+
+/* Completion record of one descriptor, if the queue has a completion ring. */
+static bool record(struct turn *t, enum half h, uint32_t bytes, uint32_t flags)
+{
+	struct ring *r = &t->ring[h];
+	uint32_t word[UDMA_S2M_COMP_DESC_WORDS] = { 0 };
+	uint64_t to = t->comp_base[h] + (uint64_t)r->comp_head * t->comp_bytes;
+
+	if (!t->comp_on[h])
+		return true;
+	word[0] = HW_SET(UDMA_CDESC_LEN, bytes) | flags |
+		  HW_SET(UDMA_CDESC_RING_ID, (uint32_t)r->comp_id);
+	if (bus_write(t->dev, to, word, t->comp_bytes)) {
+		fail(t, h, h == M2S ? UDMA_M2S_CAUSE_COMP_BUS : UDMA_S2M_CAUSE_COMP_BUS,
+		     "completion ring does not answer", to);
+		return false;
+	}
+	step(&r->comp_head, &r->comp_id, 1, t->len[h]);
+	return true;
+}
+
+static bool complete(struct turn *t, enum half h, const struct udma_desc *d, uint32_t flags)
+{
+	struct ring *r = &t->ring[h];
+
+	if (!record(t, h, r->done, flags))
+		return false;
+	t->interrupt[h] |= (d->ctrl & UDMA_DESC_INT) != 0;
+	r->done = 0;
+	r->started = false;
+	r->pending--;
+	step(&r->current, &r->current_id, 1, t->len[h]);
+	t->at[h]++;
+	return true;
+}
+
+/* Moves what one source and one destination descriptor have in common. */
+static bool move(struct turn *t)
+{
+	const struct udma_desc *s = &t->desc[M2S][t->at[M2S]];
+	const struct udma_desc *d = &t->desc[S2M][t->at[S2M]];
+	struct ring *src = &t->ring[M2S], *dst = &t->ring[S2M];
+	uint32_t src_left, dst_left, n;
+	enum half failed;
+	bool last;
+
+	if (!check_ring_id(t, M2S, s) || !check_ring_id(t, S2M, d))
+		return false;
+	if (!src->started && !check_source(t, s))
+		return false;
+	src->started = true;
+	src_left = desc_bytes(t, s) - src->done;
+	dst_left = desc_bytes(t, d) - dst->done;
+	n = src_left < dst_left ? src_left : dst_left;
+	if (bus_copy(t->dev, d->addr + dst->done, s->addr + src->done, n, &failed)) {
+		fail(t, failed, failed == M2S ? UDMA_M2S_CAUSE_DATA_BUS : UDMA_S2M_CAUSE_DATA_BUS,
+		     "address does not answer", failed == M2S ? s->addr : d->addr);
+		return false;
+	}
+	src->done += n;
+	dst->done += n;
+
+	last = false;
+	if (n == src_left) {
+		last = s->ctrl & UDMA_DESC_LAST;
+		if (!complete(t, M2S, s, last ? UDMA_CDESC_LAST : 0))
+			return false;
+		if (last) {
+			src->packet_descs = 0;
+			src->packet_bytes = 0;
+		}
+	}
+	if (n == dst_left || last)
+		return complete(t, S2M, d, UDMA_CDESC_FIRST | (last ? UDMA_CDESC_LAST : 0));
+	return true;
+}
+
+static void begin_turn(struct nm_device *dev, struct udma *u, unsigned int q, struct turn *t)
+{
+	uint32_t cfg_len = *block_value(u->block, R_CFG_LEN, 0);
+	uint32_t words = HW_GET(UDMA_S2M_COMP_DESC_WORDS, *block_value(u->block, R_COMP_CFG_1C, 0));
+
+	t->dev = dev;
+	t->failure.set = false;
+	t->zero_is_64k = cfg_len & UDMA_M2S_CFG_LEN_64K;
+	t->max_packet = HW_GET(UDMA_M2S_CFG_LEN_MAX, cfg_len);
+	t->max_descs = HW_GET(UDMA_PREF_MAX_DESCS, *block_value(u->block, R_PREF_2 + M2S, 0));
+	t->comp_bytes = (words ? words : 1) * 4;
+	for (enum half h = M2S; h < HALVES; h++) {
+		uint32_t id_error = h == M2S ? UDMA_M2S_ERR_RING_ID : UDMA_S2M_ERR_RING_ID;
+
+		t->ring[h] = u->ring[h][q];
+		t->base[h] = q_base(u, h, q);
+		t->len[h] = q_value(u, R_Q_LEN, h, q);
+		t->comp_base[h] = (uint64_t)q_value(u, R_Q_COMP_HI, h, q) << 32 |
+				  q_value(u, R_Q_COMP_LO, h, q);
+		t->comp_on[h] = q_value(u, R_Q_COMP_CFG, h, q) & UDMA_Q_COMP_ENABLE;
+		t->check_id[h] = !(*block_value(u->block, R_ERR_MASK + h, 0) & id_error);
+		t->at[h] = 0;
+		t->interrupt[h] = false;
+	}
+}
+
+static void end_turn(struct nm_device *dev, struct udma *u, unsigned int q, const struct turn *t)
+{
+	for (enum half h = M2S; h < HALVES; h++) {
+		struct ring *r = &u->ring[h][q];
+		uint32_t done = t->at[h];
+
+		if (r->generation != t->ring[h].generation)
+			continue; /* the host reset the queue meanwhile */
+		/* The doorbell may have moved the tail meanwhile. */
+		r->pending -= done;
+		r->current = t->ring[h].current;
+		r->current_id = t->ring[h].current_id;
+		r->done = t->ring[h].done;
+		r->started = t->ring[h].started;
+		r->packet_bytes = t->ring[h].packet_bytes;
+		r->packet_descs = t->ring[h].packet_descs;
+		r->comp_head = t->ring[h].comp_head;
+		r->comp_id = t->ring[h].comp_id;
+		if (t->interrupt[h])
+			*block_value(u->block, R_CAUSE + PRIMARY,
+				     h == M2S ? UDMA_IOFIC_C : UDMA_IOFIC_B) |= 1u << q;
+	}
+	if (t->failure.set && u->ring[t->failure.half][q].generation ==
+				      t->ring[t->failure.half].generation)
+		queue_error(dev, u, t->failure.half, q, t->failure.cause, t->failure.text,
+			    t->failure.value);
+	else if (t->interrupt[M2S] || t->interrupt[S2M])
+		raise_queue(dev, u, q);
+}
+
+static void run_queue(struct nm_device *dev, struct udma *u, unsigned int q)
+{
+	struct turn t;
+	const char *fault;
+
+	u->kicked &= (uint16_t)~(1u << q);
+	for (enum half h = M2S; h < HALVES; h++) {
+		fault = ring_fault(u, h, q);
+		if (!fault)
+			continue;
+		queue_error(dev, u, h, q, 0, fault, q_value(u, R_Q_LEN, h, q));
+		return;
+	}
+	begin_turn(dev, u, q, &t);
+	u->busy |= (uint16_t)(1u << q);
+	pthread_mutex_unlock(&dev->lock);
+	if (fetch(&t, M2S) && fetch(&t, S2M))
+		while (t.at[M2S] < t.n[M2S] && t.at[S2M] < t.n[S2M] && move(&t))
+			;
+	pthread_mutex_lock(&dev->lock);
+	u->busy &= (uint16_t)~(1u << q);
+	end_turn(dev, u, q, &t);
+	kick(dev, u, q);
+	pthread_mutex_unlock(&dev->lock);
+	irq_flush(dev);
+	pthread_mutex_lock(&dev->lock);
+}
+
+bool udma_run(struct nm_device *dev)
+{
+	for (unsigned int i = 0; i < V3_UDMA_ENGINES; i++) {
+		unsigned int e = (dev->udma_next + i) % V3_UDMA_ENGINES;
+		struct udma *u = dev->udma[e];
+
+		if (!u || !u->kicked)
+			continue;
+		for (unsigned int q = 0; q < UDMA_QUEUES && !dev->quiesce; q++)
+			if (u->kicked >> q & 1 && runnable(u, q))
+				run_queue(dev, u, q);
+			else
+				u->kicked &= (uint16_t)~(1u << q);
+		dev->udma_next = (e + 1) % V3_UDMA_ENGINES;
+		return true;
+	}
+	return false;
+}
+
+/* --- registers ------------------------------------------------------------------------------------ */
+
+static uint32_t queue_status(struct udma *u, enum half h, unsigned int q)
+{
+	struct ring *r = &u->ring[h][q];
+	uint32_t status = HW_SET(UDMA_Q_STATUS_USED, r->pending);
+
+	if (r->error)
+		status |= UDMA_Q_STATUS_ERROR;
+	if (!(u->busy >> q & 1) && !r->pending)
+		status |= UDMA_Q_STATUS_IDLE;
+	return status;
+}
+
+static uint32_t udma_read(struct nm_device *dev, struct block *b, unsigned int reg, unsigned int i,
+			  uint32_t value)
+{
+	struct udma *u = dev->udma[b->index];
+	enum half h;
+	struct ring *r;
+
+	if (reg < R_CHANGE)
+		return u->state[reg - R_STATE] * 0x1111u; /* the four fields are equal */
+	if (reg < R_Q_CFG || reg >= R_CAUSE)
+		return value;
+	h = (reg - R_Q_CFG) % HALVES;
+	r = &u->ring[h][i];
+	switch (reg - h) {
+	case R_Q_STATUS:
+		return queue_status(u, h, i);
+	case R_Q_HEAD:
+	case R_Q_CURRENT:
+		return pointer(r->current, r->current_id);
+	case R_Q_TAIL:
+		return pointer(r->tail, r->tail_id);
+	case R_Q_COMP_HEAD:
+		return pointer(r->comp_head, r->comp_id);
+	default:
+		return value;
+	}
+}
+
+static void change_state(struct nm_device *dev, struct udma *u, enum half h, uint32_t value)
+{
+	if (value & UDMA_CHANGE_ABORT)
+		u->state[h] = UDMA_STATE_ABORT;
+	else if (value & UDMA_CHANGE_DISABLE)
+		u->state[h] = UDMA_STATE_IDLE;
+	else if (value & UDMA_CHANGE_NORMAL)
+		u->state[h] = UDMA_STATE_NORMAL;
+	kick_all(dev, u);
+}
+
+static void iofic_write(struct block *b, unsigned int reg, unsigned int i, uint32_t old,
+			uint32_t value)
+{
+	unsigned int which = (reg - R_CAUSE) % 3;
+
+	switch (reg - which) {
+	case R_CAUSE:
+		*block_value(b, R_CAUSE + which, i) = old & value;
+		break;
+	case R_CAUSE_SET:
+		*block_value(b, R_CAUSE + which, i) |= value;
+		break;
+	case R_MASK_CLEAR:
+		*block_value(b, R_MASK + which, i) &= value;
+		break;
+	default:
+		break;
+	}
+}
+
+static void udma_write(struct nm_device *dev, struct block *b, unsigned int reg, unsigned int i,
+		       uint32_t old, uint32_t value)
+{
+	struct udma *u = dev->udma[b->index];
+	enum half h;
+
+	if (reg >= R_CHANGE && reg < R_ERR_MASK) {
+		change_state(dev, u, reg - R_CHANGE, value);
+		return;
+	}
+	if (reg >= R_CAUSE && reg < R_PLAIN) {
+		iofic_write(b, reg, i, old, value);
+		return;
+	}
+	if (reg < R_Q_CFG || reg >= R_CAUSE)
+		return;
+	h = (reg - R_Q_CFG) % HALVES;
+	switch (reg - h) {
+	case R_Q_TAIL_INC:
+		doorbell(dev, u, h, i, value);
+		break;
+	case R_Q_CFG:
+		kick(dev, u, i);
+		break;
+	case R_Q_SW_CTRL:
+		if (value & UDMA_Q_SW_CTRL_RESET)
+			ring_reset(&u->ring[h][i]);
+		break;
+	default:
+		break;
+	}
+}
+
+void udma_reset(struct udma *u)
+{
+	block_reset(u->block);
+	for (enum half h = M2S; h < HALVES; h++) {
+		u->state[h] = UDMA_STATE_IDLE;
+		for (unsigned int q = 0; q < UDMA_QUEUES; q++)
+			ring_reset(&u->ring[h][q]);
+	}
+	u->kicked = 0;
+}
+
+int udma_init(struct nm_device *dev, struct block *b)
+{
+	struct udma *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return -ENOMEM;
+	dev->udma[b->index] = u;
+	u->block = b;
+	b->ops.read = udma_read;
+	b->ops.write = udma_write;
+	if (block_init(b, udma_regs, sizeof(udma_regs) / sizeof(udma_regs[0])))
+		return -ENOMEM;
+	udma_reset(u);
+	return 0;
+}
+
+/* --- error trigger blocks of core engines: interrupt groups without sources of their own ------------ */
+
+#define FIS(acc, reg, rst) REG_(acc, reg, UDMA_IOFIC_GROUPS, UDMA_IOFIC_BYTES, rst, 0)
+
+enum { FIS_CAUSE, FIS_CAUSE_SET, FIS_MASK, FIS_MASK_CLEAR, FIS_CONTROL, FIS_ABORT_MASK, FIS_REGS };
+
+static const struct reg fis_regs[FIS_REGS] = {
+	[FIS_CAUSE] = FIS(REG_RW, UDMA_IOFIC_CAUSE, 0),
+	[FIS_CAUSE_SET] = FIS(REG_WO, UDMA_IOFIC_CAUSE_SET, 0),
+	[FIS_MASK] = FIS(REG_RW, UDMA_IOFIC_MASK, UINT32_MAX),
+	[FIS_MASK_CLEAR] = FIS(REG_WO, UDMA_IOFIC_MASK_CLEAR, 0),
+	[FIS_CONTROL] = FIS(REG_RW, UDMA_IOFIC_CONTROL, 0),
+	[FIS_ABORT_MASK] = FIS(REG_RW, UDMA_IOFIC_ABORT_MASK, UINT32_MAX),
+};
+
+static void fis_write(struct nm_device *dev, struct block *b, unsigned int reg, unsigned int i,
+		      uint32_t old, uint32_t value)
+{
+	(void)dev;
+	if (reg == FIS_CAUSE)
+		*block_value(b, FIS_CAUSE, i) = old & value;
+	else if (reg == FIS_CAUSE_SET)
+		*block_value(b, FIS_CAUSE, i) |= value;
+	else if (reg == FIS_MASK_CLEAR)
+		*block_value(b, FIS_MASK, i) &= value;
+}
+
+int fis_init(struct nm_device *dev, struct block *b)
+{
+	(void)dev;
+	b->ops.write = fis_write;
+	return block_init(b, fis_regs, FIS_REGS);
+}
