@@ -30,9 +30,9 @@ struct reg {
 	enum reg_access access;
 };
 
-/* Row of a table: R for read-write, RO, WO; the _N forms are arrays. */
-#define REG_(acc, off, n, step, rst, msk)                                                          \
-	{ .name = #off, .offset = (off), .count = (n), .stride = (step), .reset = (rst),           \
+/* Row of a table; the name is passed apart because it must not be expanded. */
+#define REG_(label, acc, off, n, step, rst, msk)                                                   \
+	{ .name = (label), .offset = (off), .count = (n), .stride = (step), .reset = (rst),        \
 	  .mask = (msk), .access = (acc) }
 
 struct block_ops {

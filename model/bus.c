@@ -164,6 +164,27 @@ static bool answers(struct nm_device *dev, uint64_t addr, uint64_t size, unsigne
 	return true;
 }
 
+/*
+ * Memory that the host may be polling: a small aligned store is one store, and everything stored
+ * before it is seen first.
+ */
+static void store(void *dst, const void *src, size_t size)
+{
+	uint64_t v = 0;
+
+	if ((size != 1 && size != 4 && size != 8) || (uintptr_t)dst % size) {
+		memmove(dst, src, size);
+		return;
+	}
+	memcpy(&v, src, size);
+	if (size == 1)
+		__atomic_store_n((uint8_t *)dst, (uint8_t)v, __ATOMIC_RELEASE);
+	else if (size == 4)
+		__atomic_store_n((uint32_t *)dst, (uint32_t)v, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n((uint64_t *)dst, v, __ATOMIC_RELEASE);
+}
+
 /* One stretch of a transfer; drops map_lock around calls that leave the device. */
 static int move(struct nm_device *dev, const struct target *t, void *buf, size_t size, bool write)
 {
@@ -172,7 +193,7 @@ static int move(struct nm_device *dev, const struct target *t, void *buf, size_t
 	switch (t->kind) {
 	case TARGET_MEMORY:
 		if (write)
-			memcpy(t->ptr, buf, size);
+			store(t->ptr, buf, size);
 		else
 			memcpy(buf, t->ptr, size);
 		break;
@@ -265,7 +286,7 @@ int bus_copy(struct nm_device *dev, uint64_t dst, uint64_t src, size_t size, enu
 		 s.size >= size && find_target(dev, dst, NM_DMA_WRITE, &d) &&
 		 d.kind == TARGET_MEMORY && d.size >= size;
 	if (direct)
-		memmove(d.ptr, s.ptr, size);
+		store(d.ptr, s.ptr, size);
 	pthread_rwlock_unlock(&dev->map_lock);
 	return direct ? 0 : copy_bounced(dev, dst, src, size, failed);
 unlock:

@@ -159,7 +159,8 @@ void *hbm_ptr(struct nm_device *dev, uint64_t addr, uint64_t size);
 
 /* --- bus.c: device addresses ------------------------------------------------------ */
 
-/* 0, or -EFAULT when part of the range does not answer; nothing is moved then. */
+/* 0, or -EFAULT when part of the range does not answer; nothing is moved then. Memory: an aligned
+ * write of 1, 4 or 8 bytes is one store, seen after all earlier ones. */
 int bus_read(struct nm_device *dev, uint64_t addr, void *buf, size_t size);
 int bus_write(struct nm_device *dev, uint64_t addr, const void *buf, size_t size);
 /* As a read and a write without a buffer between; *failed is the side that did not answer. */

@@ -5,8 +5,8 @@
  */
 #include "device.h"
 
-#define RO(off, n, step, rst) REG_(REG_RO, off, n, step, rst, 0)
-#define RW(off, n, step, rst, msk) REG_(REG_RW, off, n, step, rst, msk)
+#define RO(off, n, step, rst) REG_(#off, REG_RO, off, n, step, rst, 0)
+#define RW(off, n, step, rst, msk) REG_(#off, REG_RW, off, n, step, rst, msk)
 
 /* Offsets of the table are from the block, which starts at EXI_MAGIC. */
 enum {

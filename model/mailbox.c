@@ -8,9 +8,9 @@
 #include "crc32c.h"
 #include "device.h"
 
-#define RO(off, n, step) REG_(REG_RO, off, n, step, 0, 0)
-#define RW(off, n) REG_(REG_RW, off, n, 4, 0, 0)
-#define WO(off) REG_(REG_WO, off, 0, 0, 0, 0)
+#define RO(off, n, step) REG_(#off, REG_RO, off, n, step, 0, 0)
+#define RW(off, n) REG_(#off, REG_RW, off, n, 4, 0, 0)
+#define WO(off) REG_(#off, REG_WO, off, 0, 0, 0, 0)
 
 #define API_VERSION 5 /* the last one with the plain register-read protocol */
 
@@ -109,7 +109,7 @@ int mailbox_init(struct nm_device *dev, struct block *b)
 /* --- the reset register of revision 255 --------------------------------------------------- */
 
 static const struct reg reset_regs[] = {
-	REG_(REG_RW, V3_APB_QEMU_RESET - V3_APB_QEMU_RESET, 0, 0, 0, 0),
+	REG_("V3_APB_QEMU_RESET", REG_RW, 0, 0, 0, 0, 0),
 };
 
 static uint32_t reset_read(struct nm_device *dev, struct block *b, unsigned int reg,
@@ -277,7 +277,6 @@ static void respond(struct nm_device *dev, uint64_t addr, struct reply *reply)
 	/* Everything, then the sequence that the driver polls for. */
 	int ret = bus_write(dev, addr + 1, (uint8_t *)reply + 1, reply->head.size - 1u);
 
-	atomic_thread_fence(memory_order_release);
 	if (!ret)
 		ret = bus_write(dev, addr, &reply->head.sequence, 1);
 	if (ret)

@@ -4,7 +4,7 @@
 
 #include "device.h"
 
-#define RW(off, msk) REG_(REG_RW, off, NQ_QUEUES, NQ_STRIDE, 0, msk)
+#define RW(off, msk) REG_(#off, REG_RW, off, NQ_QUEUES, NQ_STRIDE, 0, msk)
 
 enum { R_BASE_LO, R_BASE_HI, R_SIZE, R_HEAD, N_REGS };
 
@@ -73,7 +73,7 @@ void notify_post(struct nm_device *dev, unsigned int core, unsigned int engine,
 	entry->time_ns = nm_core_time_ns(dev->core[core]);
 	/* The phase byte is the first; write it last. */
 	if (bus_write(dev, addr + 1, (uint8_t *)entry + 1, sizeof(*entry) - 1) ||
-	    (atomic_thread_fence(memory_order_release), bus_write(dev, addr, entry, 1)))
+	    bus_write(dev, addr, entry, 1))
 		guest_error(dev, GUEST_KEY(GUEST_NOTIFY, core, 0x10000 + i),
 			    "core %u notification queue %u: 0x%llx does not answer", core, i,
 			    (unsigned long long)addr);

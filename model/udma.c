@@ -17,12 +17,12 @@
 
 #define TURN 64
 
-#define RW1(off) REG_(REG_RW, off, 0, 0, 0, 0)
-#define RW1R(off, rst) REG_(REG_RW, off, 0, 0, rst, 0)
-#define RO1(off, rst) REG_(REG_RO, off, 0, 0, rst, 0)
-#define WO1(off) REG_(REG_WO, off, 0, 0, 0, 0)
-#define RWN(off, n, step, rst) REG_(REG_RW, off, n, step, rst, 0)
-#define WON(off, n, step) REG_(REG_WO, off, n, step, 0, 0)
+#define RW1(off) REG_(#off, REG_RW, off, 0, 0, 0, 0)
+#define RW1R(off, rst) REG_(#off, REG_RW, off, 0, 0, rst, 0)
+#define RO1(off, rst) REG_(#off, REG_RO, off, 0, 0, rst, 0)
+#define WO1(off) REG_(#off, REG_WO, off, 0, 0, 0, 0)
+#define RWN(off, n, step, rst) REG_(#off, REG_RW, off, n, step, rst, 0)
+#define WON(off, n, step) REG_(#off, REG_WO, off, n, step, 0, 0)
 
 /* Registers that the code looks at, and their places in the table. */
 enum {
@@ -62,17 +62,17 @@ enum iofic { PRIMARY, SECONDARY, BUS };
 #define BUS_IOFIC_STEP (UDMA_GEN_IOFIC_M2S_DATA_RD - UDMA_GEN_IOFIC_M2S_DESC_RD)
 
 #define QUEUES(row, acc, reg)                                                                      \
-	[row + M2S] = REG_(acc, UDMA_M2S + UDMA_Q(0) + (reg), UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0),  \
+	[row + M2S] = REG_(#reg, acc, UDMA_M2S + UDMA_Q(0) + (reg), UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0),  \
 			   0, 0),                                                                  \
-	[row + S2M] = REG_(acc, UDMA_S2M + UDMA_Q(0) + (reg), UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0),  \
+	[row + S2M] = REG_(#reg, acc, UDMA_S2M + UDMA_Q(0) + (reg), UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0),  \
 			   0, 0)
 
 #define IOFIC(row, acc, reg, rst)                                                                  \
-	[row + PRIMARY] = REG_(acc, UDMA_GEN + UDMA_GEN_IOFIC(0) + (reg), UDMA_IOFIC_GROUPS,       \
+	[row + PRIMARY] = REG_(#reg, acc, UDMA_GEN + UDMA_GEN_IOFIC(0) + (reg), UDMA_IOFIC_GROUPS,       \
 			       UDMA_IOFIC_BYTES, rst, 0),                                          \
-	[row + SECONDARY] = REG_(acc, UDMA_GEN + UDMA_GEN_IOFIC_2(0) + (reg), UDMA_IOFIC_GROUPS_2, \
+	[row + SECONDARY] = REG_(#reg, acc, UDMA_GEN + UDMA_GEN_IOFIC_2(0) + (reg), UDMA_IOFIC_GROUPS_2, \
 				 UDMA_IOFIC_BYTES, rst, 0),                                        \
-	[row + BUS] = REG_(acc, UDMA_GEN + UDMA_GEN_IOFIC_M2S_DESC_RD + (reg), BUS_IOFICS,         \
+	[row + BUS] = REG_(#reg, acc, UDMA_GEN + UDMA_GEN_IOFIC_M2S_DESC_RD + (reg), BUS_IOFICS,         \
 			   BUS_IOFIC_STEP, rst, 0)
 
 static const struct reg udma_regs[] = {
@@ -710,7 +710,7 @@ int udma_init(struct nm_device *dev, struct block *b)
 
 /* --- error trigger blocks of core engines: interrupt groups without sources of their own ------------ */
 
-#define FIS(acc, reg, rst) REG_(acc, reg, UDMA_IOFIC_GROUPS, UDMA_IOFIC_BYTES, rst, 0)
+#define FIS(acc, reg, rst) REG_(#reg, acc, reg, UDMA_IOFIC_GROUPS, UDMA_IOFIC_BYTES, rst, 0)
 
 enum { FIS_CAUSE, FIS_CAUSE_SET, FIS_MASK, FIS_MASK_CLEAR, FIS_CONTROL, FIS_ABORT_MASK, FIS_REGS };
 

@@ -565,9 +565,9 @@ static int do_irq_info(struct server *s, struct message *m)
 	if (index >= VFIO_PCI_NUM_IRQS)
 		return -EINVAL;
 	info = (struct vfio_irq_info){ .argsz = sizeof(info), .index = index };
-	if (index == VFIO_PCI_MSIX_IRQ_INDEX) {
+	if (index == VFIO_PCI_MSIX_IRQ_INDEX || index == VFIO_PCI_ERR_IRQ_INDEX) {
 		info.flags = VFIO_IRQ_INFO_EVENTFD;
-		info.count = EXI_MSIX_VECTORS;
+		info.count = index == VFIO_PCI_MSIX_IRQ_INDEX ? EXI_MSIX_VECTORS : 1;
 	}
 	memcpy(m->payload, &info, sizeof(info));
 	m->n = sizeof(info);
@@ -599,8 +599,13 @@ static int do_set_irqs(struct server *s, struct message *m)
 	int ret = 0;
 
 	memcpy(&set, m->payload, sizeof(set));
-	if (set.index != VFIO_PCI_MSIX_IRQ_INDEX)
-		return set.count ? -EINVAL : (m->n = 0, 0);
+	if (set.index != VFIO_PCI_MSIX_IRQ_INDEX) {
+		/* Bus errors have one eventfd; this device has none to report. */
+		if (set.start || set.count > (set.index == VFIO_PCI_ERR_IRQ_INDEX))
+			return -EINVAL;
+		m->n = 0;
+		return 0;
+	}
 	if (set.start > EXI_MSIX_VECTORS || set.count > EXI_MSIX_VECTORS - set.start ||
 	    !(set.flags & VFIO_IRQ_SET_ACTION_TRIGGER)) {
 		report(s, NM_LOG_GUEST, "vectors %u to %u with flags 0x%x: there are %d, to trigger",
