@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The front door. Every target runs inside the environment that env/run makes.
+# V=1 shows commands.
+
+ifeq ($(NEURON_ENV),)
+RUN := env/run
+endif
+B := build/release
+JOBS := $(shell nproc)
+Q := $(if $(V),,@)
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+env: ## make the environment (cached; the other targets do it too)
+	$(Q)env/run --prepare
+
+build: ## build all of user space and the kernel module in build/release
+	$(Q)$(RUN) tests/build release
+	$(Q)$(RUN) driver/build
+
+demo: ## train the digits classifier on the embedded virtual Trainium2
+	$(Q)$(RUN) tests/build release
+	$(Q)$(RUN) env PYTHONPATH=$(B)/python python3 -m torch_neuronx.run examples/digits.py
+
+test: ## every test; a log per stage in build/logs
+	$(Q)$(RUN) tests/stages
+
+check: ## formatting, style, static analysis, licences
+	$(Q)$(RUN) tests/check
+
+kunit: ## the driver's KUnit suites
+	$(Q)$(RUN) tests/kunit
+
+bench: ## times against PyTorch's CPU backend
+	$(Q)$(RUN) tests/build release
+	$(Q)$(RUN) env PYTHONPATH=$(B)/python python3 bench/bench.py
+
+vm: build ## a root shell in the VM with the device attached
+	$(Q)$(RUN) tests/vm/run --shell
+
+clean: ## remove build/; the environment stays in the cache
+	$(Q)rm -rf build
+
+.PHONY: help env build demo test check kunit bench vm clean
