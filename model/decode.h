@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Program images to what the engines execute. Every field and every bound of an image is checked
+ * here, once; what comes out needs no further checks than the sizes and rights of the slots that a
+ * launch brings (nm_launch_check()). Nothing in a decoded program points into the image.
+ */
+#ifndef NM_DECODE_H
+#define NM_DECODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core.h"
+#include "neuron_isa.h"
+#include "neuron_program.h"
+#include "neuron_queue.h"
+
+/* Host distance between partitions: an odd number of cache lines more than a power of two, so
+ * that the same byte of all partitions spreads over the cache sets. */
+#define NM_SBUF_PITCH (NM_SBUF_BYTES + 192)
+#define NM_PSUM_PITCH (NM_PSUM_BYTES + 192)
+
+/* Elements that an operand may have in one partition, repeats included. */
+#define NM_TILE_ELEMS NM_SBUF_BYTES
+
+/* Elements of one transfer. */
+#define NM_DMA_ELEMS (1ull << 40)
+
+#define NM_ENGINE_NONE 0xff
+#define NM_SLOT_NONE   0xffff
+
+/* What a completion record says about a fault. */
+struct nm_fault {
+	uint16_t status; /* EXI_* */
+	uint16_t slot;
+	uint32_t pc;
+	uint8_t engine;
+	uint8_t opcode;
+	uint64_t value;
+	uint64_t limit;
+};
+
+/* Operand in each partition; steps in bytes, of the dims of the instruction's loop nest. */
+struct nm_operand {
+	uint8_t space;
+	uint8_t dtype;
+	uint8_t part0;
+	uint8_t bytes; /* of an element; 0: operand not used */
+	uint32_t offset;
+	int32_t step[ISA_TILE_DIMS];
+};
+
+/* s0, s1 of an instruction: immediate, or one element in each partition. */
+struct nm_scalar {
+	uint64_t imm;
+	struct nm_operand vec; /* bytes 0: immediate */
+};
+
+struct nm_nest {
+	uint8_t ndim; /* 1..4; adjacent dims are merged where all operands allow it */
+	uint32_t count[ISA_TILE_DIMS];
+};
+
+struct nm_compute {
+	uint8_t op0, op1, ct, flags;
+	uint8_t nparts; /* of src0, or of dst where there is no src0 */
+	uint8_t outer; /* REDUCE: dims of nest that dst has too; the others are reduced */
+	bool buffered; /* dst overlaps a source: read a whole partition before writing */
+	uint32_t n; /* elements of a partition: product of nest */
+	struct nm_nest nest; /* of src0 and, but for the tensor engine, the other operands */
+	struct nm_nest dst_nest; /* tensor engine: of dst */
+	struct nm_operand dst, src0, src1; /* IOTA: src0.step is what an index adds */
+	struct nm_scalar s0, s1;
+};
+
+#define NM_WALK_DIMS (2 * (ISA_DMA_DIMS + 1))
+
+/* One side of a transfer: a base and dims of bytes, outermost first, partitions included. */
+struct nm_side {
+	uint8_t space;
+	uint8_t ndim;
+	uint16_t slot;
+	int64_t offset; /* from the slot or the memory's start, host pitch applied */
+	uint32_t count[NM_WALK_DIMS];
+	int64_t step[NM_WALK_DIMS];
+};
+
+struct nm_dma {
+	uint8_t elem_bytes;
+	uint8_t queue;
+	bool joint; /* both sides have the same dims */
+	uint64_t n; /* elements */
+	uint64_t cost_ps; /* of all descriptors together, on one DMA engine */
+	uint32_t engines; /* DMA engines that can share it, 1..16 */
+	struct nm_side dst, src;
+};
+
+struct nm_inst {
+	uint8_t opcode;
+	uint8_t n_waits, n_updates;
+	uint8_t wait_sem[ISA_WAITS];
+	uint8_t update_sem[ISA_UPDATES];
+	uint16_t update_value[ISA_UPDATES];
+	uint32_t wait_value[ISA_WAITS];
+	uint64_t busy_ps; /* engine occupied */
+	uint64_t latency_ps; /* from then on until effects are visible */
+	union {
+		const struct nm_compute *compute;
+		const struct nm_dma *dma;
+	};
+};
+
+struct nm_stream {
+	uint32_t count;
+	const struct nm_inst *inst;
+};
+
+struct nm_slot_need {
+	uint64_t min_bytes;
+	uint32_t rights; /* EXI_SLOT_*, with EXI_SLOT_INLINE for a scalar */
+};
+
+struct nm_program {
+	struct nm_stream stream[EXI_ENGINES];
+	uint32_t n_slots;
+	uint32_t image_bytes;
+	uint32_t const_offset, const_bytes;
+	uint32_t sbuf_end, psum_end; /* bytes of a partition that the program may write */
+	size_t heap_bytes; /* memory of this structure and what it points to */
+	const struct nm_slot_need *slot;
+};
+
+/*
+ * Decodes an image of size bytes for a core of generation arch. 0 and a program for
+ * nm_program_free(); -EINVAL and *fault; -ENOMEM. The image may change meanwhile: it is read once.
+ * Any thread.
+ */
+int nm_decode(const void *image, size_t size, uint32_t arch, struct nm_program **program,
+	      struct nm_fault *fault);
+void nm_program_free(struct nm_program *program);
+
+/* --- between the decode_*.c files -------------------------------------------------- */
+
+struct nm_decoder {
+	struct nm_program *program;
+	struct nm_fault *fault;
+	unsigned int engine;
+	uint32_t pc;
+	uint8_t opcode;
+	uint32_t load_k, load_m; /* stationary operand of the tensor stream; 0: none */
+	bool load_fp32;
+	uint32_t matmul_cycles; /* of the instruction before, for hiding loads */
+};
+
+/* Notes a fault at the current instruction; always -EINVAL. */
+int nm_decode_fault(struct nm_decoder *d, uint16_t status, uint64_t value, uint64_t limit);
+int nm_decode_compute(struct nm_decoder *d, const struct isa_inst *in, struct nm_inst *out,
+		      struct nm_compute *c);
+int nm_decode_dma(struct nm_decoder *d, const struct isa_inst *in, struct nm_inst *out,
+		  struct nm_dma *dma);
+
+#endif /* NM_DECODE_H */

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+/* DMA instructions: extents against slots and memories, and dims that the copy loops like. */
+#include <string.h>
+
+#include "decode.h"
+#include "timing.h"
+
+static int bad(struct nm_decoder *d, uint64_t value, uint64_t limit)
+{
+	return nm_decode_fault(d, EXI_FAULT_BAD_OPERAND, value, limit);
+}
+
+static int slot_fault(struct nm_decoder *d, uint16_t status, unsigned int slot, uint64_t value,
+		      uint64_t limit)
+{
+	int ret = nm_decode_fault(d, status, value, limit);
+
+	d->fault->slot = (uint16_t)slot;
+	return ret;
+}
+
+/* Bytes that a side touches, relative to its slot or partition: [low, high). Saturates. */
+struct extent {
+	int64_t low, high;
+};
+
+#define FAR (INT64_MAX / 2) /* no memory is that large */
+
+static int64_t add_clamped(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (__builtin_add_overflow(a, b, &sum))
+		sum = b < 0 ? -FAR : FAR;
+	return sum < -FAR ? -FAR : sum > FAR ? FAR : sum;
+}
+
+/* Dims in use, their extent and number of elements. */
+static int take_dims(struct nm_decoder *d, const struct isa_dma_side *in, unsigned int elem_bytes,
+		     struct nm_side *side, struct extent *extent, uint64_t *n)
+{
+	if (in->ndim > ISA_DMA_DIMS)
+		return bad(d, in->ndim, ISA_DMA_DIMS);
+	extent->low = in->offset > (uint64_t)FAR ? FAR : (int64_t)in->offset;
+	extent->high = add_clamped(extent->low, elem_bytes);
+	for (unsigned int i = 0; i < ISA_DMA_DIMS; i++) {
+		int64_t step = (int64_t)in->step[i];
+		int64_t span;
+
+		if (i >= in->ndim) {
+			if (in->count[i] || in->step[i])
+				return bad(d, in->count[i], 0);
+			continue;
+		}
+		if (in->count[i] == 0)
+			return bad(d, 0, 1);
+		if (__builtin_mul_overflow(*n, (uint64_t)in->count[i], n) || *n > NM_DMA_ELEMS)
+			return bad(d, *n, NM_DMA_ELEMS);
+		if (in->count[i] == 1)
+			continue;
+		if (__builtin_mul_overflow((int64_t)in->count[i] - 1, step, &span))
+			span = step < 0 ? -FAR : FAR;
+		extent->low = add_clamped(extent->low, span < 0 ? span : 0);
+		extent->high = add_clamped(extent->high, span > 0 ? span : 0);
+		side->count[side->ndim] = in->count[i];
+		side->step[side->ndim++] = step;
+	}
+	return 0;
+}
+
+static int check_slot(struct nm_decoder *d, const struct isa_dma_side *in, bool is_dst,
+		      const struct extent *e)
+{
+	const struct nm_program *p = d->program;
+	uint32_t right = is_dst ? EXI_SLOT_WRITE : EXI_SLOT_READ;
+	uint32_t rights = EXI_SLOT_READ;
+	uint64_t size = p->const_bytes;
+
+	if (in->part0 || in->nparts || in->part_step)
+		return bad(d, in->nparts, 0);
+	if (in->slot != ISA_SLOT_CONST) {
+		if (in->slot >= p->n_slots)
+			return slot_fault(d, EXI_FAULT_SLOT_INDEX, in->slot, in->slot, p->n_slots);
+		rights = p->slot[in->slot].rights;
+		size = p->slot[in->slot].min_bytes;
+	}
+	if (!(rights & right))
+		return slot_fault(d, EXI_FAULT_SLOT_RIGHTS, in->slot, right, rights);
+	if (e->low < 0)
+		return slot_fault(d, EXI_FAULT_SLOT_BOUNDS, in->slot, (uint64_t)e->low, size);
+	if (e->high >= FAR || (uint64_t)e->high > size)
+		return slot_fault(d, EXI_FAULT_SLOT_BOUNDS, in->slot, (uint64_t)e->high, size);
+	return 0;
+}
+
+static int check_chip(struct nm_decoder *d, const struct isa_dma_side *in, bool is_dst,
+		      const struct extent *e)
+{
+	bool sbuf = in->space == ISA_SPACE_SBUF;
+	uint32_t size = sbuf ? NM_SBUF_BYTES : NM_PSUM_BYTES;
+	uint32_t *end = sbuf ? &d->program->sbuf_end : &d->program->psum_end;
+
+	if (in->slot)
+		return bad(d, in->slot, 0);
+	if (in->nparts < 1 || in->nparts > ISA_PARTITIONS)
+		return bad(d, in->nparts, ISA_PARTITIONS);
+	if (in->part_step > 1 || (is_dst && in->part_step == 0 && in->nparts > 1))
+		return bad(d, in->part_step, 1);
+	if (in->part0 + (in->nparts - 1) * in->part_step >= ISA_PARTITIONS)
+		return nm_decode_fault(d, EXI_FAULT_TILE_BOUNDS,
+				       in->part0 + (uint64_t)(in->nparts - 1) * in->part_step,
+				       ISA_PARTITIONS);
+	if (e->low < 0)
+		return nm_decode_fault(d, EXI_FAULT_TILE_BOUNDS, (uint64_t)e->low, 0);
+	if (e->high > size)
+		return nm_decode_fault(d, EXI_FAULT_TILE_BOUNDS, (uint64_t)e->high, size);
+	if (is_dst && e->high > *end)
+		*end = (uint32_t)e->high;
+	return 0;
+}
+
+static int take_side(struct nm_decoder *d, const struct isa_dma_side *in, bool is_dst,
+		     unsigned int elem_bytes, struct nm_side *side, uint64_t *n)
+{
+	int64_t pitch = in->space == ISA_SPACE_SBUF ? NM_SBUF_PITCH : NM_PSUM_PITCH;
+	struct extent extent = { 0 };
+	int ret;
+
+	if (in->space > ISA_SPACE_SLOT)
+		return bad(d, in->space, ISA_SPACE_SLOT);
+	if (in->pad0 || in->pad1)
+		return bad(d, in->pad0 | in->pad1, 0);
+	side->space = in->space;
+	side->slot = in->slot;
+	*n = 1;
+	if (in->space != ISA_SPACE_SLOT) {
+		*n = in->nparts;
+		if (in->nparts > 1) {
+			side->count[0] = in->nparts;
+			side->step[0] = pitch * in->part_step;
+			side->ndim = 1;
+		}
+	}
+	ret = take_dims(d, in, elem_bytes, side, &extent, n);
+	if (ret)
+		return ret;
+	if (in->space == ISA_SPACE_SLOT)
+		ret = check_slot(d, in, is_dst, &extent);
+	else
+		ret = check_chip(d, in, is_dst, &extent);
+	side->offset = (int64_t)in->offset;
+	if (in->space != ISA_SPACE_SLOT)
+		side->offset += pitch * in->part0;
+	return ret;
+}
+
+/* --- dims ---------------------------------------------------------------------------- */
+
+/* Makes one dim of adjacent ones that every side walks as one. */
+static unsigned int merge_dims(struct nm_side *const *sides, unsigned int n_sides,
+			       unsigned int ndim)
+{
+	unsigned int out = 0;
+
+	for (unsigned int i = 0; i < ndim; i++) {
+		uint32_t count = sides[0]->count[i], product = 0;
+		bool merge = out > 0 &&
+			     !__builtin_mul_overflow(sides[0]->count[out - 1], count, &product);
+
+		for (unsigned int k = 0; k < n_sides && merge; k++) {
+			int64_t whole;
+
+			merge = !__builtin_mul_overflow(sides[k]->step[i], (int64_t)count,
+							&whole) &&
+				sides[k]->step[out - 1] == whole;
+		}
+		if (!merge)
+			out++;
+		for (unsigned int k = 0; k < n_sides; k++) {
+			sides[k]->count[out - 1] = merge ? product : count;
+			sides[k]->step[out - 1] = sides[k]->step[i];
+		}
+	}
+	return out;
+}
+
+struct walk {
+	const struct nm_side *side;
+	unsigned int dim; /* dims left */
+	uint32_t left; /* of the innermost of them */
+	int64_t step;
+};
+
+static void next_dim(struct walk *w)
+{
+	while (w->left == 1 && w->dim > 0) {
+		w->dim--;
+		w->left = w->side->count[w->dim];
+		w->step = w->side->step[w->dim];
+	}
+}
+
+static void split(struct walk *w, uint32_t count)
+{
+	w->left /= count;
+	w->step *= count;
+	next_dim(w);
+}
+
+/*
+ * Gives both sides the same dims, splitting counts where one divides the other. False if they do
+ * not; the sides are as before then.
+ */
+static bool join_dims(struct nm_dma *dma)
+{
+	struct nm_side dst = dma->dst, src = dma->src;
+	struct walk d = { &dma->dst, dma->dst.ndim, 1, 0 };
+	struct walk s = { &dma->src, dma->src.ndim, 1, 0 };
+	struct nm_side *both[] = { &dst, &src };
+	unsigned int pos = NM_WALK_DIMS, ndim;
+
+	next_dim(&d);
+	next_dim(&s);
+	while (d.left > 1 || s.left > 1) {
+		uint32_t count = d.left < s.left ? d.left : s.left;
+
+		if (count == 1 || d.left % count || s.left % count || pos == 0)
+			return false;
+		pos--;
+		dst.count[pos] = src.count[pos] = count;
+		dst.step[pos] = d.step;
+		src.step[pos] = s.step;
+		split(&d, count);
+		split(&s, count);
+	}
+	ndim = NM_WALK_DIMS - pos;
+	for (unsigned int k = 0; k < 2; k++) {
+		memmove(both[k]->count, both[k]->count + pos, ndim * sizeof(dst.count[0]));
+		memmove(both[k]->step, both[k]->step + pos, ndim * sizeof(dst.step[0]));
+	}
+	ndim = merge_dims(both, 2, ndim);
+	dst.ndim = src.ndim = (uint8_t)ndim;
+	dma->dst = dst;
+	dma->src = src;
+	return true;
+}
+
+/* Bytes that are contiguous on both sides. */
+static uint64_t run_bytes(const struct nm_dma *dma)
+{
+	const struct nm_side *sides[] = { &dma->dst, &dma->src };
+	uint64_t run = UINT64_MAX;
+
+	for (unsigned int k = 0; k < 2; k++) {
+		unsigned int nd = sides[k]->ndim;
+		uint64_t r = dma->elem_bytes;
+
+		if (nd > 0 && sides[k]->step[nd - 1] == dma->elem_bytes)
+			r *= sides[k]->count[nd - 1];
+		run = r < run ? r : run;
+	}
+	return run;
+}
+
+int nm_decode_dma(struct nm_decoder *d, const struct isa_inst *in, struct nm_inst *out,
+		  struct nm_dma *dma)
+{
+	struct nm_side *dst = &dma->dst, *src = &dma->src;
+	uint64_t n_src;
+	int ret;
+
+	(void)out;
+	if (in->elem_bytes != 1 && in->elem_bytes != 2 && in->elem_bytes != 4 &&
+	    in->elem_bytes != 8)
+		return bad(d, in->elem_bytes, 8);
+	if (in->dma_queue >= ISA_DMA_QUEUES)
+		return bad(d, in->dma_queue, ISA_DMA_QUEUES);
+	dma->elem_bytes = in->elem_bytes;
+	dma->queue = in->dma_queue;
+	ret = take_side(d, &in->dma.dst, true, in->elem_bytes, dst, &dma->n);
+	if (ret)
+		return ret;
+	ret = take_side(d, &in->dma.src, false, in->elem_bytes, src, &n_src);
+	if (ret)
+		return ret;
+	if (n_src != dma->n)
+		return bad(d, n_src, dma->n);
+	dst->ndim = (uint8_t)merge_dims(&dst, 1, dst->ndim);
+	src->ndim = (uint8_t)merge_dims(&src, 1, src->ndim);
+	nm_time_dma(dma, run_bytes(dma));
+	dma->joint = join_dims(dma);
+	return 0;
+}
