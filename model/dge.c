@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Descriptor generation: what a DMA instruction moves, between slots, constants, SBUF and PSUM. */
+#include <string.h>
+
+#include "exec.h"
+
+/* Elements between two looks at the attention flag. */
+#define BURST (1u << 20)
+
+/* Step of a block of two dims in which each side has one of them packed: a transposition. */
+#define BLOCK 16
+
+static uint8_t *side_base(struct nm_exec *x, const struct nm_side *s)
+{
+	uint8_t *base;
+
+	if (s->space != ISA_SPACE_SLOT)
+		base = x->mem[s->space];
+	else if (s->slot == ISA_SLOT_CONST)
+		/* Never a destination: the decoder refused that. */
+		base = (uint8_t *)(uintptr_t)x->constants;
+	else
+		base = x->slot[s->slot].ptr;
+	return base + s->offset;
+}
+
+typedef void (*copy_fn)(void *d, ptrdiff_t dstep, const void *s, ptrdiff_t sstep, size_t n);
+
+static copy_fn copy_of(const struct nm_exec *x, unsigned int elem_bytes)
+{
+	return x->rows->copy[__builtin_ctz(elem_bytes)];
+}
+
+static unsigned int min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Rows times columns in blocks, so that the lines of the strided side are used up while cached. */
+static void copy_plane(copy_fn copy, uint8_t *d, const int64_t *dstep, const uint8_t *s,
+		       const int64_t *sstep, const uint32_t *count)
+{
+	for (uint32_t r = 0; r < count[0]; r += BLOCK) {
+		uint32_t rows = min_u32(BLOCK, count[0] - r);
+
+		for (uint32_t c = 0; c < count[1]; c++)
+			copy(d + r * dstep[0] + c * dstep[1], dstep[0],
+			     s + r * sstep[0] + c * sstep[1], sstep[0], rows);
+	}
+}
+
+static int64_t magnitude(int64_t x)
+{
+	return x < 0 ? -x : x;
+}
+
+/* Whether the two innermost dims are packed the one here, the other there (and fit one burst). */
+static bool is_transposition(const struct nm_dma *dma)
+{
+	unsigned int nd = dma->dst.ndim;
+
+	if (nd < 2 || dma->dst.count[nd - 1] < 2 * BLOCK || dma->dst.count[nd - 2] < 2 ||
+	    (uint64_t)dma->dst.count[nd - 1] * dma->dst.count[nd - 2] > BURST)
+		return false;
+	return (magnitude(dma->dst.step[nd - 2]) == dma->elem_bytes) !=
+		       (magnitude(dma->dst.step[nd - 1]) == dma->elem_bytes) &&
+	       (magnitude(dma->src.step[nd - 2]) == dma->elem_bytes) !=
+		       (magnitude(dma->src.step[nd - 1]) == dma->elem_bytes) &&
+	       (magnitude(dma->src.step[nd - 1]) == dma->elem_bytes) !=
+		       (magnitude(dma->dst.step[nd - 1]) == dma->elem_bytes);
+}
+
+/* Position in the outer dims of row number n of a joint transfer. */
+static void seek(uint32_t *idx, const uint32_t *count, unsigned int ndim, uint64_t n)
+{
+	while (ndim--) {
+		idx[ndim] = (uint32_t)(n % count[ndim]);
+		n /= count[ndim];
+	}
+}
+
+static ptrdiff_t at(const uint32_t *idx, const int64_t *step, unsigned int ndim)
+{
+	ptrdiff_t sum = 0;
+
+	for (unsigned int i = 0; i < ndim; i++)
+		sum += idx[i] * step[i];
+	return sum;
+}
+
+static bool attention(const struct nm_exec *x)
+{
+	return atomic_load_explicit(x->attention, memory_order_relaxed);
+}
+
+/* Both sides have the same dims. A row is what one call of copy or copy_plane moves. */
+static bool move_joint(struct nm_exec *x, const struct nm_dma *dma, uint64_t *done)
+{
+	const struct nm_side *ds = &dma->dst, *ss = &dma->src;
+	uint8_t *d = side_base(x, ds);
+	const uint8_t *s = side_base(x, ss);
+	copy_fn copy = copy_of(x, dma->elem_bytes);
+	bool plane = is_transposition(dma);
+	unsigned int outer = ds->ndim - (plane ? 2u : ds->ndim ? 1u : 0u);
+	ptrdiff_t dstep = ds->ndim ? ds->step[ds->ndim - 1] : 0;
+	ptrdiff_t sstep = ds->ndim ? ss->step[ds->ndim - 1] : 0;
+	uint32_t idx[NM_WALK_DIMS];
+	uint64_t row = 1, burst = 0, skip;
+
+	for (unsigned int i = outer; i < ds->ndim; i++)
+		row *= ds->count[i];
+	seek(idx, ds->count, outer, *done / row);
+	skip = *done % row;
+	do {
+		uint8_t *to = d + at(idx, ds->step, outer);
+		const uint8_t *from = s + at(idx, ss->step, outer);
+
+		while (skip < row) {
+			uint64_t n = plane || row - skip < BURST ? row - skip : BURST;
+
+			if (burst && burst + n > BURST) {
+				burst = 0;
+				if (attention(x))
+					return false;
+			}
+			if (plane)
+				copy_plane(copy, to, ds->step + outer, from, ss->step + outer,
+					   ds->count + outer);
+			else
+				copy(to + (ptrdiff_t)skip * dstep, dstep,
+				     from + (ptrdiff_t)skip * sstep, sstep, n);
+			skip += n;
+			*done += n;
+			burst += n;
+		}
+		skip = 0;
+	} while (nm_next(idx, ds->count, outer));
+	return true;
+}
+
+struct cursor {
+	const struct nm_side *side;
+	uint8_t *base;
+	uint32_t idx[NM_WALK_DIMS];
+};
+
+static unsigned int left(const struct cursor *c)
+{
+	unsigned int last = c->side->ndim - 1u;
+
+	return c->side->count[last] - c->idx[last];
+}
+
+static void advance(struct cursor *c, uint32_t n)
+{
+	unsigned int last = c->side->ndim - 1u;
+
+	c->idx[last] += n;
+	if (c->idx[last] == c->side->count[last]) {
+		c->idx[last] = 0;
+		nm_next(c->idx, c->side->count, last);
+	}
+}
+
+/* Sides of different dims: as far as both innermost ones reach at a time. */
+static bool move_apart(struct nm_exec *x, const struct nm_dma *dma, uint64_t *done)
+{
+	struct cursor d = { .side = &dma->dst, .base = side_base(x, &dma->dst) };
+	struct cursor s = { .side = &dma->src, .base = side_base(x, &dma->src) };
+	copy_fn copy = copy_of(x, dma->elem_bytes);
+	uint64_t burst = 0;
+
+	seek(d.idx, d.side->count, d.side->ndim, *done);
+	seek(s.idx, s.side->count, s.side->ndim, *done);
+	while (*done < dma->n) {
+		uint32_t n = min_u32(min_u32(left(&d), left(&s)), BURST);
+
+		copy(d.base + at(d.idx, d.side->step, d.side->ndim), d.side->step[d.side->ndim - 1],
+		     s.base + at(s.idx, s.side->step, s.side->ndim), s.side->step[s.side->ndim - 1],
+		     n);
+		advance(&d, n);
+		advance(&s, n);
+		*done += n;
+		burst += n;
+		if (burst >= BURST && *done < dma->n) {
+			burst = 0;
+			if (attention(x))
+				return false;
+		}
+	}
+	return true;
+}
+
+bool nm_exec_dma(struct nm_exec *x, const struct nm_dma *dma, uint64_t *done)
+{
+	return dma->joint ? move_joint(x, dma, done) : move_apart(x, dma, done);
+}

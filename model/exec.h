@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Effects of decoded instructions on the memories of a core. What is executed was checked by
+ * decode_*.c: nothing here can fail or leave its bounds. One thread a core.
+ */
+#ifndef NM_EXEC_H
+#define NM_EXEC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decode.h"
+#include "rows.h"
+
+/* A row of an operand in the arithmetic type, as far as it is processed at once. */
+#define NM_CHUNK 2048 /* elements; a multiple of NM_LANES */
+
+#define NM_BUFFERS 4
+
+/* Slot of the running launch. */
+struct nm_slot {
+	uint8_t *ptr; /* NULL: empty */
+	uint64_t size;
+	uint64_t data; /* of an inline slot, which ptr points to */
+};
+
+struct nm_exec {
+	const struct nm_rows *rows;
+	uint8_t *mem[2]; /* by ISA_SPACE_*: SBUF and PSUM with their pitches */
+	uint64_t *buffer[NM_BUFFERS]; /* NM_TILE_ELEMS elements of 8 bytes each */
+	float *stationary; /* [load_k][load_m], packed for nm_rows.gemm */
+	float *moving; /* [K][N] when the operand cannot be used in place */
+	float *product; /* [M][N] */
+	uint32_t load_k, load_m;
+
+	const uint8_t *constants; /* of the running program */
+	struct nm_slot slot[EXI_SLOTS_MAX];
+	_Atomic bool *attention; /* long transfers stop and return when it is set */
+};
+
+/* 0 or -ENOMEM. */
+int nm_exec_init(struct nm_exec *x);
+void nm_exec_fini(struct nm_exec *x);
+
+static inline ptrdiff_t nm_pitch(unsigned int space)
+{
+	return space == ISA_SPACE_SBUF ? NM_SBUF_PITCH : NM_PSUM_PITCH;
+}
+
+/* First element of an operand in its i-th partition. */
+static inline uint8_t *nm_operand_ptr(const struct nm_exec *x, const struct nm_operand *o,
+				      unsigned int i)
+{
+	return x->mem[o->space] + (ptrdiff_t)(o->part0 + i) * nm_pitch(o->space) + o->offset;
+}
+
+/* Moves idx to the next position of the outermost ndim dims of count; false behind the last. */
+static inline bool nm_next(uint32_t *idx, const uint32_t *count, unsigned int ndim)
+{
+	while (ndim--) {
+		if (++idx[ndim] < count[ndim])
+			return true;
+		idx[ndim] = 0;
+	}
+	return false;
+}
+
+static inline ptrdiff_t nm_at(const uint32_t *idx, const int32_t *step, unsigned int ndim)
+{
+	ptrdiff_t at = 0;
+
+	for (unsigned int i = 0; i < ndim; i++)
+		at += (ptrdiff_t)idx[i] * step[i];
+	return at;
+}
+
+/* alu.c: value of a scalar operand for a partition, in the compute type. */
+uint64_t nm_scalar_value(const struct nm_exec *x, const struct nm_compute *c,
+			 const struct nm_scalar *s, unsigned int partition);
+
+/* alu.c: everything elementwise. */
+void nm_exec_elementwise(struct nm_exec *x, unsigned int opcode, const struct nm_compute *c);
+/* reduce.c */
+void nm_exec_reduce(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_partition_reduce(struct nm_exec *x, const struct nm_compute *c);
+/* tensor.c */
+void nm_exec_load_stationary(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_transpose(struct nm_exec *x, const struct nm_compute *c);
+/* dge.c: false when it stopped before the end because of attention; *done are the elements moved
+ * so far, 0 to start. */
+bool nm_exec_dma(struct nm_exec *x, const struct nm_dma *dma, uint64_t *done);
+
+/* exec.c: any compute instruction. */
+void nm_exec_compute(struct nm_exec *x, const struct nm_inst *inst);
+
+#endif /* NM_EXEC_H */

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim.h"
+
+#include <string.h>
+
+/* --- events -------------------------------------------------------------------------- */
+
+static bool before(const struct nm_event *a, const struct nm_event *b)
+{
+	return a->ps != b->ps ? a->ps < b->ps : a->order < b->order;
+}
+
+static void push(struct nm_sim *s, struct nm_event ev)
+{
+	unsigned int i = s->n_events++;
+
+	ev.order = s->order++;
+	while (i > 0 && before(&ev, &s->event[(i - 1) / 2])) {
+		s->event[i] = s->event[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	s->event[i] = ev;
+}
+
+static struct nm_event pop(struct nm_sim *s)
+{
+	struct nm_event first = s->event[0], last = s->event[--s->n_events];
+	unsigned int i = 0;
+
+	for (;;) {
+		unsigned int child = 2 * i + 1;
+
+		if (child + 1 < s->n_events && before(&s->event[child + 1], &s->event[child]))
+			child++;
+		if (child >= s->n_events || !before(&s->event[child], &last))
+			break;
+		s->event[i] = s->event[child];
+		i = child;
+	}
+	s->event[i] = last;
+	return first;
+}
+
+/* --- faults --------------------------------------------------------------------------- */
+
+static bool fault(struct nm_sim *s, uint16_t status, unsigned int engine, uint32_t pc,
+		  uint64_t value, uint64_t limit)
+{
+	s->result->fault = (struct nm_fault){
+		.status = status,
+		.slot = NM_SLOT_NONE,
+		.engine = (uint8_t)engine,
+		.pc = pc,
+		.opcode = s->program->stream[engine].inst[pc].opcode,
+		.value = value,
+		.limit = limit,
+	};
+	return false;
+}
+
+static bool aborted(struct nm_sim *s, unsigned int engine)
+{
+	return fault(s, EXI_FAULT_ABORTED, engine, s->seq[engine].pc, 0, 0);
+}
+
+static bool attention(const struct nm_sim *s)
+{
+	return atomic_load_explicit(s->exec.attention, memory_order_relaxed);
+}
+
+/* --- semaphores ------------------------------------------------------------------------ */
+
+static uint32_t sem_value(const struct nm_sim *s, unsigned int sem)
+{
+	return atomic_load_explicit(&s->sem[sem], memory_order_relaxed);
+}
+
+/* Index of the first wait that does not hold, or n_waits. */
+static unsigned int unmet_wait(const struct nm_sim *s, const struct nm_inst *inst)
+{
+	unsigned int i = 0;
+
+	while (i < inst->n_waits && sem_value(s, inst->wait_sem[i]) >= inst->wait_value[i])
+		i++;
+	return i;
+}
+
+/* Looks at the instruction at pc; ps: the time at which semaphores are as they are. */
+static void look(struct nm_sim *s, unsigned int engine, uint64_t ps)
+{
+	const struct nm_stream *stream = &s->program->stream[engine];
+	struct nm_sequencer *seq = &s->seq[engine];
+	const struct nm_inst *inst = &stream->inst[seq->pc];
+
+	seq->blocked = unmet_wait(s, inst) < inst->n_waits;
+	seq->ready_ps = seq->free_ps > ps ? seq->free_ps : ps;
+}
+
+static void wake(struct nm_sim *s, uint64_t ps)
+{
+	for (unsigned int e = 0; e < EXI_ENGINES; e++)
+		if (!s->seq[e].done && s->seq[e].blocked)
+			look(s, e, ps);
+}
+
+static bool update(struct nm_sim *s, const struct nm_event *ev)
+{
+	const struct nm_inst *inst = ev->inst;
+
+	for (unsigned int i = 0; i < inst->n_updates; i++) {
+		uint32_t sum = sem_value(s, inst->update_sem[i]) + inst->update_value[i];
+
+		if (sum > ISA_SEM_MAX)
+			return fault(s, EXI_FAULT_SEM_OVERFLOW, ev->engine, ev->pc,
+				     inst->update_sem[i], ISA_SEM_MAX);
+		atomic_store_explicit(&s->sem[inst->update_sem[i]], sum, memory_order_relaxed);
+	}
+	if (inst->n_updates)
+		wake(s, ev->ps);
+	return true;
+}
+
+/* --- instructions ------------------------------------------------------------------------ */
+
+/*
+ * When a transfer issued at ps is complete. It takes its turn in its queue, then shares the DMA
+ * engines with those of other queues.
+ */
+static uint64_t schedule_dma(struct nm_sim *s, const struct nm_dma *dma, uint64_t ps)
+{
+	uint64_t start = ps + nm_dma_start_ps, end = 0;
+	uint64_t share = dma->cost_ps / dma->engines;
+
+	if (start < s->queue_ps[dma->queue])
+		start = s->queue_ps[dma->queue];
+	for (unsigned int i = 0; i < dma->engines; i++) {
+		uint64_t *engine = &s->engine_ps[s->next_engine++ % NM_DMA_ENGINES];
+
+		*engine = (*engine > start ? *engine : start) + share;
+		end = *engine > end ? *engine : end;
+	}
+	s->queue_ps[dma->queue] = end;
+	return end + nm_dma_end_ps;
+}
+
+static bool complete(struct nm_sim *s)
+{
+	struct nm_event ev = pop(s);
+	uint64_t done = 0;
+
+	if (ev.inst->opcode == ISA_DMA) {
+		while (!nm_exec_dma(&s->exec, ev.inst->dma, &done))
+			if (s->ops->attend(s->user) == NM_ABORT)
+				return fault(s, EXI_FAULT_ABORTED, ev.engine, ev.pc, 0, 0);
+		s->result->dma_bytes += ev.inst->dma->n * ev.inst->dma->elem_bytes;
+		s->result->insts[ev.engine]++;
+	}
+	if (ev.ps > s->result->end_ps)
+		s->result->end_ps = ev.ps;
+	return update(s, &ev);
+}
+
+/* Starts the instruction of a ready engine. */
+static void issue(struct nm_sim *s, unsigned int engine)
+{
+	const struct nm_stream *stream = &s->program->stream[engine];
+	struct nm_sequencer *seq = &s->seq[engine];
+	const struct nm_inst *inst = &stream->inst[seq->pc];
+	uint64_t start = seq->ready_ps, end;
+
+	seq->free_ps = start + inst->busy_ps;
+	s->result->busy_ps[engine] += inst->busy_ps;
+	if (inst->opcode == ISA_DMA) {
+		end = schedule_dma(s, inst->dma, seq->free_ps);
+	} else {
+		if (inst->opcode != ISA_HALT && inst->opcode != ISA_NOP)
+			nm_exec_compute(&s->exec, inst);
+		end = seq->free_ps + inst->latency_ps;
+		s->result->insts[engine]++;
+	}
+	if (inst->n_updates || inst->opcode == ISA_DMA)
+		push(s,
+		     (struct nm_event){
+			     .ps = end, .inst = inst, .pc = seq->pc, .engine = (uint8_t)engine });
+	else if (end > s->result->end_ps)
+		s->result->end_ps = end;
+	seq->pc++;
+	if (seq->pc == stream->count)
+		seq->done = true;
+	else
+		look(s, engine, seq->free_ps);
+}
+
+/* Ready engine that can start earliest, or EXI_ENGINES. */
+static unsigned int earliest(const struct nm_sim *s)
+{
+	unsigned int best = EXI_ENGINES;
+
+	for (unsigned int e = 0; e < EXI_ENGINES; e++)
+		if (!s->seq[e].done && !s->seq[e].blocked &&
+		    (best == EXI_ENGINES || s->seq[e].ready_ps < s->seq[best].ready_ps))
+			best = e;
+	return best;
+}
+
+/* Nothing is under way and no engine is ready. False: the launch ends, if only because it is done. */
+static bool stalled(struct nm_sim *s)
+{
+	const struct nm_inst *inst;
+	unsigned int e = 0, wait;
+
+	while (e < EXI_ENGINES && s->seq[e].done)
+		e++;
+	if (e == EXI_ENGINES)
+		return false;
+	switch (s->ops->stall(s->user)) {
+	case NM_GO_ON:
+		wake(s, s->result->end_ps);
+		return true;
+	case NM_ABORT:
+		return aborted(s, e);
+	default:
+		inst = &s->program->stream[e].inst[s->seq[e].pc];
+		wait = unmet_wait(s, inst);
+		/* The host may have moved the semaphore this very moment. */
+		if (wait == inst->n_waits)
+			wait--;
+		return fault(s, EXI_FAULT_DEADLOCK, e, s->seq[e].pc, inst->wait_sem[wait],
+			     inst->wait_value[wait]);
+	}
+}
+
+/* Serves the core's requests. False: the launch is aborted. */
+static bool attend(struct nm_sim *s)
+{
+	unsigned int e = 0;
+
+	if (!attention(s))
+		return true;
+	if (s->ops->attend(s->user) != NM_ABORT) {
+		wake(s, s->result->end_ps);
+		return true;
+	}
+	while (e < EXI_ENGINES && s->seq[e].done)
+		e++;
+	if (e < EXI_ENGINES)
+		return aborted(s, e);
+	s->result->fault.status = EXI_FAULT_ABORTED;
+	return false;
+}
+
+static bool step(struct nm_sim *s)
+{
+	unsigned int e = earliest(s);
+
+	if (s->n_events && (e == EXI_ENGINES || s->event[0].ps <= s->seq[e].ready_ps ||
+			    s->n_events == NM_SIM_EVENTS)) {
+		uint64_t ps = s->event[0].ps;
+
+		if (!complete(s))
+			return false;
+		if (e < EXI_ENGINES && s->seq[e].ready_ps < ps && s->n_events == NM_SIM_EVENTS - 1)
+			s->seq[e].ready_ps = ps;
+		return true;
+	}
+	if (e == EXI_ENGINES)
+		return stalled(s);
+	issue(s, e);
+	return true;
+}
+
+void nm_sim_run(struct nm_sim *s, const struct nm_program *program, uint64_t start_ps,
+		struct nm_sim_result *result)
+{
+	uint64_t first_ps = start_ps + nm_launch_start_ps;
+
+	memset(result, 0, sizeof(*result));
+	result->fault.slot = NM_SLOT_NONE;
+	result->fault.engine = NM_ENGINE_NONE;
+	result->end_ps = first_ps;
+	s->program = program;
+	s->result = result;
+	s->n_events = 0;
+	s->order = 0;
+	s->next_engine = 0;
+	memset(s->seq, 0, sizeof(s->seq));
+	memset(s->queue_ps, 0, sizeof(s->queue_ps));
+	memset(s->engine_ps, 0, sizeof(s->engine_ps));
+	for (unsigned int i = 0; i < ISA_SEMAPHORES; i++)
+		atomic_store_explicit(&s->sem[i], 0, memory_order_relaxed);
+	for (unsigned int e = 0; e < EXI_ENGINES; e++) {
+		s->seq[e].free_ps = first_ps;
+		s->seq[e].done = program->stream[e].count == 0;
+		if (!s->seq[e].done)
+			look(s, e, first_ps);
+	}
+	while (attend(s) && step(s))
+		;
+	result->end_ps += nm_launch_end_ps;
+}
