@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The one place where errno and completion status become NRT_* and sentences. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "neuron_isa.h"
+#include "neuron_queue.h"
+#include "nrti.h"
+
+static _Thread_local char thread_text[NRTI_ERROR_BYTES] = "no error";
+
+const char *nrtx_error_text(void)
+{
+	return thread_text;
+}
+
+static void keep(NRT_STATUS status, const char *text)
+{
+	snprintf(thread_text, sizeof(thread_text), "%s", text);
+	nrti_log(NRTI_LOG_DEBUG, "%s: %s", nrt_get_status_as_str(status), text);
+}
+
+NRT_STATUS nrti_error(NRT_STATUS status, const char *fmt, ...)
+{
+	char text[NRTI_ERROR_BYTES];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	keep(status, text);
+	return status;
+}
+
+static const struct {
+	int error;
+	NRT_STATUS status;
+	const char *meaning;
+} errnos[] = {
+	{ EINVAL, NRT_INVALID, "the device refused an argument" },
+	{ ENOENT, NRT_INVALID_HANDLE, "the device does not know the handle" },
+	{ ENOMEM, NRT_FAIL_HOST_MEM_ALLOC, "host memory is short" },
+	{ ENOSPC, NRT_RESOURCE, "device memory or queues are used up" },
+	{ ENOEXEC, NRT_INVALID, "the program image is malformed" },
+	{ EOPNOTSUPP, NRT_UNSUPPORTED_NEFF_VERSION,
+	  "the program is for another version or generation of core" },
+	{ E2BIG, NRT_INVALID, "above a limit of the device" },
+	{ EACCES, NRT_INVALID, "not permitted for this user" },
+	{ EPERM, NRT_INVALID, "not permitted for this user" },
+	{ EIO, NRT_EXEC_COMPLETED_WITH_ERR, "the context is dead" },
+	{ ETIME, NRT_TIMEOUT, "time-out" },
+	{ ENODEV, NRT_HW_ERROR, "the device failed or is gone; restart the process" },
+};
+
+NRT_STATUS nrti_errno(int error, const char *fmt, ...)
+{
+	NRT_STATUS status = NRT_FAILURE;
+	const char *meaning = strerror(-error);
+	char text[NRTI_ERROR_BYTES];
+	va_list args;
+	int n;
+
+	for (size_t i = 0; i < sizeof(errnos) / sizeof(errnos[0]); i++) {
+		if (errnos[i].error == -error) {
+			status = errnos[i].status;
+			meaning = errnos[i].meaning;
+		}
+	}
+	va_start(args, fmt);
+	n = vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (n >= 0 && (size_t)n < sizeof(text))
+		snprintf(text + n, sizeof(text) - (size_t)n, ": %s (errno %d)", meaning, -error);
+	keep(status, text);
+	return status;
+}
+
+/* --- faults ------------------------------------------------------------------------ */
+
+static const char *const engines[] = { "tensor", "vector", "scalar", "gpsimd", "sync" };
+
+static const char *engine_name(uint32_t engine)
+{
+	return engine < EXI_ENGINES ? engines[engine] : "";
+}
+
+static const char *opcode_name(uint32_t opcode)
+{
+	switch (opcode) {
+	case ISA_HALT:
+		return "halt";
+	case ISA_NOP:
+		return "nop";
+	case ISA_DMA:
+		return "dma";
+	case ISA_MEMSET:
+		return "memset";
+	case ISA_COPY:
+		return "copy";
+	case ISA_TENSOR_TENSOR:
+		return "tensor_tensor";
+	case ISA_TENSOR_SCALAR:
+		return "tensor_scalar";
+	case ISA_SCALAR_TENSOR_TENSOR:
+		return "scalar_tensor_tensor";
+	case ISA_REDUCE:
+		return "reduce";
+	case ISA_ACTIVATION:
+		return "activation";
+	case ISA_COPY_PREDICATED:
+		return "copy_predicated";
+	case ISA_IOTA:
+		return "iota";
+	case ISA_PARTITION_REDUCE:
+		return "partition_reduce";
+	case ISA_LOAD_STATIONARY:
+		return "load_stationary";
+	case ISA_MATMUL:
+		return "matmul";
+	case ISA_TRANSPOSE:
+		return "transpose";
+	default:
+		return "unknown opcode";
+	}
+}
+
+static const struct {
+	NRT_STATUS status;
+	const char *what;
+	const char *hint;
+} faults[EXI_FAULTS] = {
+	[EXI_OK] = { NRT_FAILURE, "stopped", "" },
+	[EXI_FAULT_BAD_QUEUE] = { NRT_HW_ERROR, "the launch ring is malformed",
+				  "report this as a defect of the driver" },
+	[EXI_FAULT_BAD_PROGRAM] = { NRT_EXEC_COMPLETED_WITH_ERR, "the program image is malformed",
+				    "compile it again" },
+	[EXI_FAULT_BAD_OPCODE] = { NRT_EXEC_COMPLETED_WITH_ERR,
+				   "not an instruction of this engine",
+				   "the compiler and the device do not agree" },
+	[EXI_FAULT_BAD_OPERAND] = { NRT_EXEC_COMPLETED_WITH_ERR, "an operand is out of its range",
+				    "the compiler and the device do not agree" },
+	[EXI_FAULT_TILE_BOUNDS] = { NRT_EXEC_OOB, "access outside SBUF or PSUM",
+				    "check the tile's offset, counts and steps" },
+	[EXI_FAULT_SLOT_INDEX] = { NRT_EXEC_OOB, "the program has no such slot",
+				   "check the slot number of the transfer" },
+	[EXI_FAULT_SLOT_BOUNDS] = { NRT_EXEC_OOB, "transfer outside the slot's buffer",
+				    "check the offset against the buffer that was bound" },
+	[EXI_FAULT_SLOT_RIGHTS] = { NRT_EXEC_OOB, "read or write without the right to it",
+				    "declare the slot with the right it needs" },
+	[EXI_FAULT_DEADLOCK] = { NRT_EXEC_COMPLETED_WITH_ERR,
+				 "deadlock, all engines wait for semaphores",
+				 "value is the semaphore, limit what was waited for" },
+	[EXI_FAULT_SEM_OVERFLOW] = { NRT_EXEC_COMPLETED_WITH_ERR, "semaphore overflow",
+				     "the program counts a semaphore too high" },
+	[EXI_FAULT_BUS] = { NRT_HW_ERROR, "an address did not answer",
+			    "report this as a defect of the driver" },
+	[EXI_FAULT_ABORTED] = { NRT_EXEC_COMPLETED_WITH_ERR, "stopped by the host", "" },
+	[EXI_FAULT_ECC] = { NRT_EXEC_HW_ERR_NC_UE, "uncorrectable memory error",
+			    "the device needs a reset" },
+};
+
+/* Appends to text, which may be full. */
+static void append(char *text, size_t bytes, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static void append(char *text, size_t bytes, const char *fmt, ...)
+{
+	size_t at = strlen(text);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text + at, bytes - at, fmt, args);
+	va_end(args);
+}
+
+NRT_STATUS nrti_fault_text(const struct nrti_ctx_state *state, const char *program, char *text,
+			   size_t bytes)
+{
+	const uint32_t fault = state->fault < EXI_FAULTS ? state->fault : EXI_OK;
+
+	text[0] = 0;
+	if (program)
+		append(text, bytes, "program '%s'", program);
+	else
+		append(text, bytes, "a program that is unloaded by now");
+	if (state->state == NRTI_CTX_TIMEDOUT) {
+		append(text, bytes,
+		       ": ran too long and was stopped; NEURON_RT_EXEC_TIMEOUT sets the limit");
+		return NRT_TIMEOUT;
+	}
+	if (state->state == NRTI_CTX_INNOCENT) {
+		append(text, bytes,
+		       ": lost in a reset that another context caused; run it again");
+		return NRT_HW_ERROR;
+	}
+	if (state->engine < EXI_ENGINES)
+		append(text, bytes, ": %s engine, instruction %u (%s)", engines[state->engine],
+		       state->pc, opcode_name(state->opcode));
+	if (state->slot != UINT32_MAX)
+		append(text, bytes, ": slot %u", state->slot);
+	append(text, bytes, ": %s: value %llu, limit %llu", faults[fault].what,
+	       (unsigned long long)state->value, (unsigned long long)state->limit);
+	if (faults[fault].hint[0])
+		append(text, bytes, "; %s", faults[fault].hint);
+	return faults[fault].status;
+}
+
+void nrti_fault_of(const struct nrti_ctx_state *state, const char *program,
+		   struct nrtx_fault *fault)
+{
+	*fault = (struct nrtx_fault){
+		.status = state->fault,
+		.timed_out = state->state == NRTI_CTX_TIMEDOUT,
+		.pc = state->pc,
+		.opcode = state->opcode,
+		.slot = state->slot,
+		.value = state->value,
+		.limit = state->limit,
+	};
+	snprintf(fault->engine, sizeof(fault->engine), "%s", engine_name(state->engine));
+	snprintf(fault->program, sizeof(fault->program), "%s", program ? program : "");
+}
+
+/* --- names of codes ------------------------------------------------------------------- */
+
+const char *nrt_get_status_as_str(NRT_STATUS status)
+{
+	switch (status) {
+#define NAME(code) \
+	case code: \
+		return #code
+		NAME(NRT_SUCCESS);
+		NAME(NRT_FAILURE);
+		NAME(NRT_INVALID);
+		NAME(NRT_INVALID_HANDLE);
+		NAME(NRT_RESOURCE);
+		NAME(NRT_TIMEOUT);
+		NAME(NRT_HW_ERROR);
+		NAME(NRT_QUEUE_FULL);
+		NAME(NRT_LOAD_NOT_ENOUGH_NC);
+		NAME(NRT_UNSUPPORTED_NEFF_VERSION);
+		NAME(NRT_FAIL_HOST_MEM_ALLOC);
+		NAME(NRT_UNINITIALIZED);
+		NAME(NRT_CLOSED);
+		NAME(NRT_QUEUE_EMPTY);
+		NAME(NRT_EXEC_UNIT_UNRECOVERABLE);
+		NAME(NRT_EXEC_BAD_INPUT);
+		NAME(NRT_EXEC_COMPLETED_WITH_NUM_ERR);
+		NAME(NRT_EXEC_COMPLETED_WITH_ERR);
+		NAME(NRT_EXEC_NC_BUSY);
+		NAME(NRT_EXEC_OOB);
+		NAME(NRT_COLL_PENDING);
+		NAME(NRT_EXEC_HW_ERR_COLLECTIVES);
+		NAME(NRT_EXEC_HW_ERR_HBM_UE);
+		NAME(NRT_EXEC_HW_ERR_NC_UE);
+		NAME(NRT_EXEC_HW_ERR_DMA_ABORT);
+		NAME(NRT_EXEC_SW_NQ_OVERFLOW);
+		NAME(NRT_EXEC_HW_ERR_REPAIRABLE_HBM_UE);
+		NAME(NRT_NETWORK_PROXY_FAILURE);
+#undef NAME
+	}
+	return "unknown NRT_STATUS";
+}

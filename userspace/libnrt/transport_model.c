@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The virtual Trainium in this process: the only file that knows of the model. */
+#include <errno.h>
+#include <stddef.h>
+
+#include "inproc.h"
+#include "log.h"
+#include "transport.h"
+
+/* The same structures on both sides are passed on as they are. */
+#define SAME(ours, theirs, member)                                                           \
+	_Static_assert(offsetof(struct ours, member) == offsetof(struct theirs, member) &&   \
+			       sizeof(((struct ours *)0)->member) ==                         \
+				       sizeof(((struct theirs *)0)->member),                 \
+		       #ours " and " #theirs " differ")
+
+SAME(nrti_slot, nm_inproc_slot, handle);
+SAME(nrti_slot, nm_inproc_slot, flags);
+SAME(nrti_slot, nm_inproc_slot, offset);
+SAME(nrti_slot, nm_inproc_slot, size);
+SAME(nrti_fence, nm_inproc_sync, handle);
+SAME(nrti_fence, nm_inproc_sync, flags);
+SAME(nrti_fence, nm_inproc_sync, point);
+_Static_assert(sizeof(struct nrti_slot) == sizeof(struct nm_inproc_slot), "slots differ");
+_Static_assert(sizeof(struct nrti_fence) == sizeof(struct nm_inproc_sync), "fences differ");
+_Static_assert(NRTI_SLOT_INLINE == NM_SLOT_INLINE, "flags differ");
+_Static_assert(NRTI_FENCES_MAX <= NM_INPROC_FENCES_MAX, "too many fences");
+_Static_assert(NRTI_BO_HBM == NM_BO_HBM && NRTI_BO_HOST == NM_BO_HOST &&
+		       NRTI_BO_MMAP == NM_BO_MMAP,
+	       "flags differ");
+_Static_assert(NRTI_CTX_OK == NM_CTX_OK && (int)NRTI_CTX_FAULTED == NM_CTX_FAULTED &&
+		       (int)NRTI_CTX_TIMEDOUT == NM_CTX_TIMEDOUT,
+	       "states differ");
+
+static void model_log(void *user, int level, const char *text)
+{
+	static const enum nrti_log_level levels[] = {
+		[NM_LOG_ERROR] = NRTI_LOG_ERROR,
+		[NM_LOG_GUEST] = NRTI_LOG_INFO, /* the caller gets an error that says it */
+		[NM_LOG_INFO] = NRTI_LOG_INFO,
+		[NM_LOG_TRACE] = NRTI_LOG_TRACE,
+	};
+
+	(void)user;
+	nrti_log(levels[level], "model: %s", text);
+}
+
+static int model_log_level(void)
+{
+	if (nrti_log_wants(NRTI_LOG_TRACE))
+		return NM_LOG_TRACE;
+	return nrti_log_wants(NRTI_LOG_INFO) ? NM_LOG_INFO : NM_LOG_ERROR;
+}
+
+static unsigned int model_count(const struct nrti_config *config)
+{
+	return config->model_devices;
+}
+
+static int model_open(const struct nrti_config *config, unsigned int index, void **dev)
+{
+	const struct nm_inproc_config model = {
+		.cores = config->model_cores,
+		.hbm_bytes = config->model_hbm_bytes,
+		.device_id = index,
+		.exec_timeout_ns = config->exec_timeout_ns,
+		.log_level = model_log_level(),
+		.log = model_log,
+	};
+
+	return nm_inproc_open(&model, (struct nm_inproc **)dev);
+}
+
+static void model_close(void *dev)
+{
+	nm_inproc_close(dev);
+}
+
+static int model_facts(void *dev, struct nrti_facts *facts)
+{
+	struct nm_inproc_facts f;
+
+	nm_inproc_facts(dev, &f);
+	*facts = (struct nrti_facts){
+		.arch = f.arch,
+		.cores = f.cores,
+		.exec_version = f.exec_version,
+		.pci_device = f.pci_device,
+		.pci_revision = f.pci_revision,
+		.sbuf_bytes = f.sbuf_bytes,
+		.psum_bytes = f.psum_bytes,
+		.slots_max = f.slots_max,
+		.inflight_max = f.inflight_max,
+		.serial = f.serial,
+	};
+	return 0;
+}
+
+static int model_memory(void *dev, struct nrti_memory *memory)
+{
+	struct nm_inproc_memory m;
+
+	nm_inproc_memory(dev, &m);
+	*memory = (struct nrti_memory){
+		.hbm_bytes = m.hbm_bytes,
+		.hbm_used = m.hbm_used,
+		.granule = m.granule,
+	};
+	return 0;
+}
+
+static int model_bo_create(void *dev, uint64_t *size, uint32_t flags, uint32_t *handle)
+{
+	return nm_inproc_bo_create(dev, size, flags, handle);
+}
+
+static int model_bo_map(void *dev, uint32_t handle, uint64_t size, void **ptr)
+{
+	(void)size;
+	return nm_inproc_bo_map(dev, handle, ptr);
+}
+
+static void model_bo_unmap(void *dev, void *ptr, uint64_t size)
+{
+	(void)dev;
+	(void)ptr;
+	(void)size;
+}
+
+static void model_bo_close(void *dev, uint32_t handle)
+{
+	nm_inproc_bo_close(dev, handle);
+}
+
+static int model_ctx_create(void *dev, uint32_t core, uint32_t priority, uint32_t *ctx)
+{
+	return nm_inproc_ctx_create(dev, core, priority, ctx);
+}
+
+static void model_ctx_destroy(void *dev, uint32_t ctx)
+{
+	nm_inproc_ctx_destroy(dev, ctx);
+}
+
+static int model_ctx_state(void *dev, uint32_t ctx, struct nrti_ctx_state *state)
+{
+	struct nm_inproc_ctx_state s;
+	int ret = nm_inproc_ctx_state(dev, ctx, &s);
+
+	if (ret)
+		return ret;
+	*state = (struct nrti_ctx_state){
+		.state = s.state,
+		.fault = s.fault,
+		.engine = s.engine,
+		.pc = s.pc,
+		.opcode = s.opcode,
+		.slot = s.slot,
+		.program = s.program,
+		.value = s.value,
+		.limit = s.limit,
+		.launches = s.launches,
+		.device_ns = s.device_ns,
+		.dma_bytes = s.dma_bytes,
+	};
+	for (int i = 0; i < 5; i++)
+		state->insts[i] = s.insts[i];
+	return 0;
+}
+
+static int model_program_load(void *dev, const void *image, uint64_t size, uint32_t *program)
+{
+	return nm_inproc_program_load(dev, image, size, program);
+}
+
+static void model_program_unload(void *dev, uint32_t program)
+{
+	nm_inproc_program_unload(dev, program);
+}
+
+static int model_submit(void *dev, const struct nrti_submit *s)
+{
+	const struct nm_inproc_submit submit = {
+		.ctx = s->ctx,
+		.program = s->program,
+		.n_slots = s->n_slots,
+		.n_in = s->n_in,
+		.n_out = 1,
+		.slots = (const struct nm_inproc_slot *)s->slots,
+		.in = (const struct nm_inproc_sync *)s->in,
+		.out = (const struct nm_inproc_sync *)&s->out,
+	};
+
+	return nm_inproc_submit(dev, &submit);
+}
+
+static int model_copy(void *dev, const struct nrti_copy *c)
+{
+	const struct nm_inproc_copy copy = {
+		.src = c->src,
+		.dst = c->dst,
+		.src_offset = c->src_offset,
+		.dst_offset = c->dst_offset,
+		.size = c->size,
+		.n_in = c->n_in,
+		.n_out = 1,
+		.in = (const struct nm_inproc_sync *)c->in,
+		.out = (const struct nm_inproc_sync *)&c->out,
+	};
+
+	return nm_inproc_copy(dev, &copy);
+}
+
+static int model_sync_create(void *dev, uint32_t *handle)
+{
+	return nm_inproc_sync_create(dev, handle);
+}
+
+static void model_sync_destroy(void *dev, uint32_t handle)
+{
+	nm_inproc_sync_destroy(dev, handle);
+}
+
+static int model_sync_wait(void *dev, uint32_t handle, uint64_t point, int64_t deadline_ns)
+{
+	return nm_inproc_sync_wait(dev, handle, point, deadline_ns);
+}
+
+static int model_sync_query(void *dev, uint32_t handle, uint64_t *point)
+{
+	return nm_inproc_sync_query(dev, handle, point);
+}
+
+static int model_sync_time(void *dev, uint32_t handle, uint64_t point, uint64_t *ns)
+{
+	return nm_inproc_sync_time(dev, handle, point, ns);
+}
+
+const struct nrti_transport nrti_transport_model = {
+	.name = "model",
+	.count = model_count,
+	.open = model_open,
+	.close = model_close,
+	.facts = model_facts,
+	.memory = model_memory,
+	.bo_create = model_bo_create,
+	.bo_map = model_bo_map,
+	.bo_unmap = model_bo_unmap,
+	.bo_close = model_bo_close,
+	.ctx_create = model_ctx_create,
+	.ctx_destroy = model_ctx_destroy,
+	.ctx_state = model_ctx_state,
+	.program_load = model_program_load,
+	.program_unload = model_program_unload,
+	.submit = model_submit,
+	.copy = model_copy,
+	.sync_create = model_sync_create,
+	.sync_destroy = model_sync_destroy,
+	.sync_wait = model_sync_wait,
+	.sync_query = model_sync_query,
+	.sync_time = model_sync_time,
+};
