@@ -77,6 +77,7 @@ struct udma {
 	uint32_t state[HALVES]; /* UDMA_STATE_IDLE, _NORMAL, _ABORT */
 	uint16_t kicked;	/* queues that the device thread has to look at */
 	uint16_t busy;		/* queues that it is working on */
+	_Atomic uint16_t stop;	/* of them, those that the host resets: leave off soon */
 };
 
 /* Position of one notification queue. Under dev->lock. */

@@ -3,7 +3,8 @@
  * UDMA engines. Registers keep their values in the block's table; the position of each ring is in
  * struct ring. A doorbell marks its queue, and the device thread then takes the queue in turns of
  * at most TURN descriptors: it copies what it needs under dev->lock, moves data without it, and
- * writes the new position back unless the queue was reset meanwhile.
+ * writes the new position back unless the queue was reset meanwhile. The register write that resets
+ * a queue returns when nothing of the queue is under way any more.
  *
  * An error stops the queue (UDMA_Q_STATUS_ERROR, until it is reset), sets its cause in the
  * secondary IOFIC and raises the queue's vector; if the cause is not masked in the abort mask, the
@@ -545,10 +546,12 @@ static void run_queue(struct nm_device *dev, struct udma *u, unsigned int q)
 	u->busy |= (uint16_t)(1u << q);
 	pthread_mutex_unlock(&dev->lock);
 	if (fetch(&t, M2S) && fetch(&t, S2M))
-		while (t.at[M2S] < t.n[M2S] && t.at[S2M] < t.n[S2M] && move(&t))
+		while (t.at[M2S] < t.n[M2S] && t.at[S2M] < t.n[S2M] &&
+		       !(atomic_load(&u->stop) >> q & 1) && move(&t))
 			;
 	pthread_mutex_lock(&dev->lock);
 	u->busy &= (uint16_t)~(1u << q);
+	pthread_cond_broadcast(&dev->idle);
 	end_turn(dev, u, q, &t);
 	kick(dev, u, q);
 	pthread_mutex_unlock(&dev->lock);
@@ -648,6 +651,17 @@ static void iofic_write(struct block *b, unsigned int reg, unsigned int i, uint3
 	}
 }
 
+static void reset_queue(struct nm_device *dev, struct udma *u, enum half h, unsigned int q)
+{
+	const uint16_t bit = (uint16_t)(1u << q);
+
+	ring_reset(&u->ring[h][q]);
+	atomic_fetch_or(&u->stop, bit);
+	while (u->busy & bit)
+		pthread_cond_wait(&dev->idle, &dev->lock);
+	atomic_fetch_and(&u->stop, (uint16_t)~bit);
+}
+
 static void udma_write(struct nm_device *dev, struct block *b, unsigned int reg, unsigned int i,
 		       uint32_t old, uint32_t value)
 {
@@ -674,7 +688,7 @@ static void udma_write(struct nm_device *dev, struct block *b, unsigned int reg,
 		break;
 	case R_Q_SW_CTRL:
 		if (value & UDMA_Q_SW_CTRL_RESET)
-			ring_reset(&u->ring[h][i]);
+			reset_queue(dev, u, h, i);
 		break;
 	default:
 		break;
