@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Differences between kernels, and only those. The driver is written for 7.2;
+ * Kbuild asks the headers which of its spellings are there.
+ */
+#ifndef __NEURON_COMPAT_H__
+#define __NEURON_COMPAT_H__
+
+#include <linux/gpu_buddy.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+
+#include <drm/drm_gem.h>
+#include <drm/gpu_scheduler.h>
+
+#ifndef NEURON_HAVE_BUDDY_LOCK
+static inline void neuron_buddy_set_lock(struct gpu_buddy *mm, struct mutex *lock)
+{
+}
+
+#define gpu_buddy_driver_set_lock neuron_buddy_set_lock
+#endif
+
+#ifndef NEURON_HAVE_GEM_RESIDENT_ACTIVE
+#define DRM_GEM_OBJECT_ACTIVE 0
+#endif
+
+/*
+ * Answer of a timedout_job that found no hang: the scheduler keeps the job.
+ */
+static inline enum drm_gpu_sched_stat neuron_sched_no_hang(struct drm_sched_job *job)
+{
+#ifdef NEURON_HAVE_SCHED_NO_HANG
+	return DRM_GPU_SCHED_STAT_NO_HANG;
+#else
+	spin_lock(&job->sched->job_list_lock);
+	list_add(&job->list, &job->sched->pending_list);
+	spin_unlock(&job->sched->job_list_lock);
+	return DRM_GPU_SCHED_STAT_NOMINAL;
+#endif
+}
+
+#ifndef NEURON_HAVE_SCHED_NO_HANG
+#define DRM_GPU_SCHED_STAT_RESET DRM_GPU_SCHED_STAT_NOMINAL
+#endif
+
+#ifndef NEURON_HAVE_SCHED_START_ERRNO
+static inline void neuron_sched_start(struct drm_gpu_scheduler *sched, int error)
+{
+	drm_sched_start(sched);
+}
+
+#define drm_sched_start neuron_sched_start
+#endif
+
+#endif /* __NEURON_COMPAT_H__ */

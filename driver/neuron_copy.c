@@ -1,0 +1,716 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Copies and scrubs. Each UDMA engine that serves the host has a scheduler and
+ * one ring. A job is cut into pieces that are contiguous on both sides, at most
+ * 64 KiB each, and the pieces into batches that end with a marker; several
+ * batches, also of several jobs, are in flight. Whatever does not fit the ring
+ * is put on it by the interrupt that finds a batch done, so a job of any size
+ * needs no memory on its way.
+ *
+ * A job that the device cannot carry out or that makes no progress ends with an
+ * error; the engine's queue is reset and the other jobs on it start again from
+ * their first byte, which is harmless because source and destination of a copy
+ * never overlap.
+ */
+
+#include <linux/jiffies.h>
+#include <linux/dma-mapping.h>
+#include <linux/delay.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+
+#include <drm/drm_drv.h>
+#include <drm/drm_exec.h>
+#include <drm/drm_file.h>
+#include <drm/drm_managed.h>
+
+#include "neuron_copy.h"
+#include "neuron_drv.h"
+#include "neuron_fence.h"
+#include "neuron_gem.h"
+#include "neuron_trace.h"
+
+/* Descriptors of a batch: a quarter of the ring, so that it never runs dry. */
+#define COPY_BATCH (NEURON_RING_DESCS / 4)
+
+/* Where the next byte of one side of a copy lies. */
+struct neuron_span {
+	struct scatterlist *sg; /* host memory; NULL: contiguous */
+	u64 host_base;
+	u64 addr; /* device address */
+	u64 left; /* contiguous bytes from there */
+	bool fixed; /* the same bytes over and over */
+};
+
+struct neuron_copy_job {
+	struct drm_sched_job base;
+	struct neuron_file *nfile; /* counted */
+	struct neuron_copy_queue *queue;
+	struct drm_gem_object *src; /* counted; NULL: zeroes */
+	struct drm_gem_object *dst; /* counted; NULL for a scrub, whose bo waits for it anyway */
+	struct neuron_fence *done;
+	bool started; /* @done was initialised */
+
+	/* Protected by the engine's lock from run_job until @done signals. */
+	struct list_head node;
+	struct neuron_span first_from, first_to; /* for a restart */
+	struct neuron_span from, to;
+	u64 size;
+	u64 todo; /* bytes not yet on the ring */
+	u32 batches; /* on the ring */
+	ktime_t start;
+};
+
+static struct neuron_copy_job *to_copy_job(struct drm_sched_job *job)
+{
+	return container_of(job, struct neuron_copy_job, base);
+}
+
+static struct neuron_copy_engine *to_copy_engine(struct drm_gpu_scheduler *sched)
+{
+	return container_of(sched, struct neuron_copy_engine, sched);
+}
+
+static void span_init(struct neuron_device *ndev, struct neuron_span *span, struct neuron_bo *bo,
+		      u64 offset)
+{
+	struct scatterlist *sg;
+
+	memset(span, 0, sizeof(*span));
+	if (bo->flags & DRM_NEURON_BO_HBM) {
+		span->addr = bo->hbm.addr + offset;
+		span->left = bo->base.size - offset;
+		return;
+	}
+	sg = bo->sgt.sgl;
+	while (offset >= sg_dma_len(sg)) {
+		offset -= sg_dma_len(sg);
+		sg = sg_next(sg);
+	}
+	span->sg = sg;
+	span->host_base = ndev->hal->host_base;
+	span->addr = (span->host_base | sg_dma_address(sg)) + offset;
+	span->left = sg_dma_len(sg) - offset;
+}
+
+static void span_advance(struct neuron_span *span, u32 bytes)
+{
+	if (span->fixed)
+		return;
+	span->addr += bytes;
+	span->left -= bytes;
+	if (span->left || !span->sg)
+		return;
+	span->sg = sg_next(span->sg);
+	if (!span->sg)
+		return;
+	span->addr = span->host_base | sg_dma_address(span->sg);
+	span->left = sg_dma_len(span->sg);
+}
+
+/* Put as much as fits on the ring. */
+static void copy_push(struct neuron_copy_engine *engine)
+{
+	struct neuron_ring *ring = &engine->ring;
+	struct neuron_copy_job *job;
+	u32 room, bytes;
+
+	lockdep_assert_held(&engine->lock);
+
+	while ((job = engine->next)) {
+		room = min_t(u32, neuron_ring_room(ring), COPY_BATCH);
+		if (!room)
+			break;
+		for (; room && job->todo; room--) {
+			bytes = min_t(u64, min3(job->todo, job->from.left, job->to.left),
+				      UDMA_DESC_LEN_MAX);
+			/* The scheduler lets a job follow one that it depends on. */
+			neuron_ring_copy(ring, job->to.addr, job->from.addr, bytes,
+					 job->todo == job->size);
+			span_advance(&job->from, bytes);
+			span_advance(&job->to, bytes);
+			job->todo -= bytes;
+		}
+		neuron_ring_mark(ring);
+		job->batches++;
+		if (!job->todo)
+			engine->next = list_is_last(&job->node, &engine->jobs) ?
+					       NULL :
+					       list_next_entry(job, node);
+	}
+	neuron_ring_kick(ring);
+}
+
+/* The job is off the engine. It may be freed as soon as its fence signals. */
+static void copy_done(struct neuron_copy_engine *engine, struct neuron_copy_job *job, int error)
+{
+	lockdep_assert_held(&engine->lock);
+
+	list_del(&job->node);
+	atomic64_add(ktime_to_ns(ktime_sub(ktime_get(), job->start)), &job->nfile->copy_ns);
+	trace_neuron_copy_done(engine->ndev->drm.dev, engine->engine, job->done->base.seqno,
+			       job->size, error);
+	neuron_fence_signal(job->done, error);
+}
+
+static bool copy_drain(struct neuron_copy_engine *engine)
+{
+	struct neuron_copy_job *job;
+	bool found = false;
+
+	lockdep_assert_held(&engine->lock);
+
+	while (!engine->error && neuron_ring_pop(&engine->ring)) {
+		found = true;
+		engine->batches++;
+		job = list_first_entry(&engine->jobs, struct neuron_copy_job, node);
+		if (!--job->batches && !job->todo)
+			copy_done(engine, job, 0);
+	}
+	if (found)
+		copy_push(engine);
+	return found;
+}
+
+/**
+ * neuron_copy_drain - Look for finished copies
+ * @ndev: device
+ *
+ * Context: Interrupt.
+ */
+void neuron_copy_drain(struct neuron_device *ndev)
+{
+	struct neuron_copy_engine *engine;
+	bool found = false;
+	unsigned int i;
+
+	for (i = 0; i < ndev->copy.engines; i++) {
+		engine = &ndev->copy.engine[i];
+		guard(spinlock_irqsave)(&engine->lock);
+		found |= copy_drain(engine);
+	}
+	if (found)
+		return;
+	/* The interrupt came for something else: did an engine give up? */
+	for (i = 0; i < ndev->copy.engines; i++) {
+		engine = &ndev->copy.engine[i];
+		guard(spinlock_irqsave)(&engine->lock);
+		if (!engine->error && !list_empty(&engine->jobs) &&
+		    neuron_ring_failed(&engine->ring))
+			drm_sched_fault(&engine->sched);
+	}
+}
+
+static struct dma_fence *copy_run(struct drm_sched_job *base)
+{
+	struct neuron_copy_engine *engine = to_copy_engine(base->sched);
+	struct neuron_copy_job *job = to_copy_job(base);
+	struct neuron_fence *fence = job->done;
+	int idx;
+
+	if (READ_ONCE(job->nfile->closed))
+		return ERR_PTR(-ECANCELED);
+	if (!drm_dev_enter(&engine->ndev->drm, &idx))
+		return ERR_PTR(-ENODEV);
+
+	scoped_guard(spinlock_irqsave, &engine->lock) {
+		if (engine->error) {
+			fence = ERR_PTR(engine->error);
+			break;
+		}
+		neuron_fence_init(fence, engine->fence_context, ++engine->seqno);
+		dma_fence_get(&fence->base); /* the job's; the first one is the ring's */
+		dma_fence_get(&fence->base); /* the scheduler's */
+		job->started = true;
+		job->start = ktime_get();
+		list_add_tail(&job->node, &engine->jobs);
+		if (!engine->next)
+			engine->next = job;
+		trace_neuron_copy_start(engine->ndev->drm.dev, engine->engine, engine->seqno,
+					job->size);
+		copy_push(engine);
+	}
+	drm_dev_exit(idx);
+	return IS_ERR(fence) ? ERR_CAST(fence) : &fence->base;
+}
+
+/* Stop the ring; false when the device still holds on to it. Sleeps. */
+static bool copy_halt(struct neuron_copy_engine *engine)
+{
+	struct neuron_ring *ring = &engine->ring;
+	unsigned long end = jiffies + msecs_to_jiffies(engine->ndev->hal->stop_ms);
+	u32 reg = UDMA_Q(ring->queue) + UDMA_Q_STATUS;
+	u32 tx, rx;
+
+	scoped_guard(spinlock_irqsave, &engine->lock)
+		neuron_ring_stop(ring);
+	for (;;) {
+		tx = neuron_reg_read(engine->regs, UDMA_M2S + reg);
+		rx = neuron_reg_read(engine->regs, UDMA_S2M + reg);
+		if (tx == U32_MAX)
+			return false;
+		if (tx & rx & UDMA_Q_STATUS_IDLE)
+			return true;
+		if (time_after(jiffies, end))
+			return false;
+		usleep_range(50, 200);
+	}
+}
+
+/* End the oldest job with @error, let the others start again. */
+static void copy_restart(struct neuron_copy_engine *engine, int error)
+{
+	struct neuron_copy_job *job, *next;
+	bool halted;
+
+	scoped_guard(spinlock_irqsave, &engine->lock)
+		engine->error = -EIO; /* keeps everybody else off the ring */
+	halted = copy_halt(engine);
+
+	guard(spinlock_irqsave)(&engine->lock);
+	job = list_first_entry_or_null(&engine->jobs, struct neuron_copy_job, node);
+	if (job)
+		copy_done(engine, job, error);
+	engine->next = NULL;
+	if (!halted) {
+		drm_err(&engine->ndev->drm, "copy engine %u does not stop; out of use\n",
+			engine->engine);
+		list_for_each_entry_safe(job, next, &engine->jobs, node)
+			copy_done(engine, job, -EIO);
+		return;
+	}
+	list_for_each_entry(job, &engine->jobs, node) {
+		job->from = job->first_from;
+		job->to = job->first_to;
+		job->todo = job->size;
+		job->batches = 0;
+	}
+	engine->error = 0;
+	neuron_ring_start(&engine->ring);
+	engine->next = list_first_entry_or_null(&engine->jobs, struct neuron_copy_job, node);
+	copy_push(engine);
+}
+
+static enum drm_gpu_sched_stat copy_timedout(struct drm_sched_job *base)
+{
+	struct neuron_copy_engine *engine = to_copy_engine(base->sched);
+	struct neuron_copy_job *job = to_copy_job(base);
+	bool alive, failed;
+	int idx;
+
+	if (!drm_dev_enter(&engine->ndev->drm, &idx))
+		return DRM_GPU_SCHED_STAT_ENODEV;
+
+	scoped_guard(spinlock_irqsave, &engine->lock) {
+		copy_drain(engine);
+		failed = !engine->error && neuron_ring_failed(&engine->ring);
+		alive = engine->error || !job->started || dma_fence_is_signaled(&job->done->base) ||
+			(!failed && engine->batches != engine->seen);
+		engine->seen = engine->batches;
+	}
+	if (!alive) {
+		drm_err_ratelimited(&engine->ndev->drm, "copy engine %u: %s, client %llu\n",
+				    engine->engine, failed ? "transfer failed" : "timed out",
+				    job->nfile->client_id);
+		copy_restart(engine, failed ? -EIO : -ETIME);
+	}
+	drm_dev_exit(idx);
+	/* Only the oldest job ended; the fences of the others are still good. */
+	return neuron_sched_no_hang(base);
+}
+
+static void copy_job_free(struct neuron_copy_job *job)
+{
+	if (!job->started)
+		neuron_fence_free(job->done);
+	else
+		dma_fence_put(&job->done->base);
+	drm_gem_object_put(job->src);
+	drm_gem_object_put(job->dst);
+	neuron_inflight_put(&job->queue->inflight);
+	neuron_file_put(job->nfile);
+	kfree(job);
+}
+
+static void copy_free(struct drm_sched_job *base)
+{
+	drm_sched_job_cleanup(base);
+	copy_job_free(to_copy_job(base));
+}
+
+static const struct drm_sched_backend_ops copy_sched_ops = {
+	.run_job = copy_run,
+	.timedout_job = copy_timedout,
+	.free_job = copy_free,
+};
+
+static void copy_sched_fini(struct drm_device *drm, void *data)
+{
+	struct neuron_copy_engine *engine = data;
+
+	drm_sched_fini(&engine->sched);
+}
+
+/**
+ * neuron_copy_init - Make the schedulers of the copy engines
+ * @ndev: device with its workqueues
+ *
+ * They live as long as the DRM device: files that outlive the hardware point at them.
+ *
+ * Return: 0 or -errno.
+ */
+int neuron_copy_init(struct neuron_device *ndev)
+{
+	struct drm_sched_init_args args = {
+		.ops = &copy_sched_ops,
+		.submit_wq = ndev->submit_wq,
+		.timeout_wq = ndev->timeout_wq,
+		.num_rqs = DRM_SCHED_PRIORITY_COUNT,
+		.credit_limit = NEURON_COPY_JOBS,
+		.timeout = msecs_to_jiffies(neuron_timeout_ms()),
+		.name = "neuron-copy",
+		.dev = ndev->drm.dev,
+	};
+	struct neuron_copy_engine *engine;
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < ndev->hal->copy_engines; i++) {
+		engine = &ndev->copy.engine[i];
+		engine->ndev = ndev;
+		engine->engine = ndev->hal->copy_engine[i];
+		engine->error = -ENODEV;
+		engine->fence_context = dma_fence_context_alloc(1);
+		spin_lock_init(&engine->lock);
+		INIT_LIST_HEAD(&engine->jobs);
+		ret = drm_sched_init(&engine->sched, &args);
+		if (ret)
+			return ret;
+		ret = drmm_add_action_or_reset(&ndev->drm, copy_sched_fini, engine);
+		if (ret)
+			return ret;
+		ndev->copy.sched[i] = &engine->sched;
+	}
+	return 0;
+}
+
+static int copy_engine_start(struct neuron_device *ndev, unsigned int i)
+{
+	struct neuron_copy_engine *engine = &ndev->copy.engine[i];
+	unsigned int queue = ndev->hal->copy_queue;
+	struct device *dev = ndev->drm.dev;
+	struct neuron_ring_mem *mem;
+	dma_addr_t dma;
+
+	mem = dmam_alloc_coherent(dev, sizeof(*mem), &dma, GFP_KERNEL);
+	if (!mem)
+		return -ENOMEM;
+	neuron_ring_init(&engine->ring, engine->regs, queue, mem, ndev->hal->host_base | dma);
+	neuron_udma_init(engine->regs);
+	neuron_ring_start(&engine->ring);
+	neuron_reg_write(&ndev->exi, EXI_UDMA_ROUTE(engine->engine, queue),
+			 neuron_irq_copy_vector(ndev));
+	engine->error = 0;
+	return 0;
+}
+
+/**
+ * neuron_copy_start - Start the copy engines
+ * @ndev: device, reset, &neuron_copy_engine.regs mapped
+ *
+ * Return: 0, -ENOMEM.
+ */
+int neuron_copy_start(struct neuron_device *ndev)
+{
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < ndev->hal->copy_engines; i++) {
+		ret = copy_engine_start(ndev, i);
+		if (ret)
+			return ret;
+		ndev->copy.engines++;
+	}
+	return 0;
+}
+
+/**
+ * neuron_copy_stop - Stop the copy engines for good
+ * @ndev: device
+ * @error: what jobs on them and later ones end with
+ */
+void neuron_copy_stop(struct neuron_device *ndev, int error)
+{
+	struct neuron_copy_job *job, *next;
+	struct neuron_copy_engine *engine;
+	unsigned int i;
+
+	for (i = 0; i < ndev->copy.engines; i++) {
+		engine = &ndev->copy.engine[i];
+		scoped_guard(spinlock_irqsave, &engine->lock)
+			engine->error = error;
+		if (!copy_halt(engine))
+			drm_err(&ndev->drm, "copy engine %u does not stop\n", engine->engine);
+		guard(spinlock_irqsave)(&engine->lock);
+		engine->next = NULL;
+		list_for_each_entry_safe(job, next, &engine->jobs, node)
+			copy_done(engine, job, error);
+	}
+}
+
+/**
+ * neuron_copy_queue_init - Make a queue of copies
+ * @ndev: device
+ * @queue: the queue
+ *
+ * Return: 0 or -errno.
+ */
+int neuron_copy_queue_init(struct neuron_device *ndev, struct neuron_copy_queue *queue)
+{
+	mutex_init(&queue->lock);
+	neuron_inflight_init(&queue->inflight);
+	return drm_sched_entity_init(&queue->entity, DRM_SCHED_PRIORITY_NORMAL, ndev->copy.sched,
+				     ndev->copy.engines, NULL);
+}
+
+/**
+ * neuron_copy_queue_fini - Let a queue go
+ * @queue: initialised, without jobs
+ */
+void neuron_copy_queue_fini(struct neuron_copy_queue *queue)
+{
+	drm_sched_entity_fini(&queue->entity);
+	mutex_destroy(&queue->lock);
+}
+
+/* A job with its scheduler half initialised; waits while too many are in flight. */
+static struct neuron_copy_job *copy_job_create(struct neuron_file *nfile,
+					       struct neuron_copy_queue *queue)
+{
+	struct neuron_copy_job *job;
+	int ret;
+
+	ret = neuron_inflight_get(&queue->inflight);
+	if (ret)
+		return ERR_PTR(ret);
+	job = kzalloc_obj(*job);
+	if (!job) {
+		ret = -ENOMEM;
+		goto err_inflight;
+	}
+	job->done = neuron_fence_alloc();
+	if (!job->done) {
+		ret = -ENOMEM;
+		goto err_job;
+	}
+	ret = drm_sched_job_init(&job->base, &queue->entity, 1, nfile, nfile->client_id);
+	if (ret)
+		goto err_fence;
+	job->nfile = neuron_file_get(nfile);
+	job->queue = queue;
+	return job;
+
+err_fence:
+	neuron_fence_free(job->done);
+err_job:
+	kfree(job);
+err_inflight:
+	neuron_inflight_put(&queue->inflight);
+	return ERR_PTR(ret);
+}
+
+static void copy_job_set(struct neuron_copy_job *job, const struct neuron_span *from,
+			 const struct neuron_span *to, u64 size)
+{
+	job->first_from = *from;
+	job->from = *from;
+	job->first_to = *to;
+	job->to = *to;
+	job->size = size;
+	job->todo = size;
+}
+
+/* Returns the job's fence, counted. Cannot fail; @queue->lock is taken. */
+static struct dma_fence *copy_job_push(struct neuron_copy_queue *queue, struct neuron_copy_job *job)
+{
+	struct dma_fence *fence;
+
+	guard(mutex)(&queue->lock);
+	drm_sched_job_arm(&job->base);
+	fence = dma_fence_get(&job->base.s_fence->finished);
+	drm_sched_entity_push_job(&job->base);
+	return fence;
+}
+
+/**
+ * neuron_copy_scrub - Fill a new HBM buffer with zeroes
+ * @nfile: its file
+ * @bo: the buffer, not yet visible to anybody
+ *
+ * Queues the work; everything that touches the buffer waits for the kernel fence
+ * in its reservation. The zeroes come out of HBM, not over the bus, and cost the
+ * CPU one descriptor for 64 KiB.
+ *
+ * Return: 0, -ENOMEM, -ERESTARTSYS.
+ */
+int neuron_copy_scrub(struct neuron_file *nfile, struct neuron_bo *bo)
+{
+	struct neuron_span zeroes = { .left = NEURON_HBM_ZERO_BYTES, .fixed = true };
+	struct neuron_device *ndev = nfile->ndev;
+	struct neuron_copy_job *job;
+	struct dma_fence *fence;
+	struct neuron_span to;
+	int ret;
+
+	job = copy_job_create(nfile, &nfile->scrub);
+	if (IS_ERR(job))
+		return PTR_ERR(job);
+	zeroes.addr = ndev->hbm.zero.addr;
+	span_init(ndev, &to, bo, 0);
+	copy_job_set(job, &zeroes, &to, bo->base.size);
+
+	ret = dma_resv_lock_interruptible(bo->base.resv, NULL);
+	if (ret)
+		goto err_job;
+	ret = dma_resv_reserve_fences(bo->base.resv, 1);
+	if (ret)
+		goto err_resv;
+	fence = copy_job_push(&nfile->scrub, job);
+	dma_resv_add_fence(bo->base.resv, fence, DMA_RESV_USAGE_KERNEL);
+	dma_fence_put(fence);
+	dma_resv_unlock(bo->base.resv);
+	return 0;
+
+err_resv:
+	dma_resv_unlock(bo->base.resv);
+err_job:
+	drm_sched_job_cleanup(&job->base);
+	copy_job_free(job);
+	return ret;
+}
+
+static int copy_check(struct drm_device *drm, const struct drm_neuron_copy *args,
+		      struct drm_gem_object *src, struct drm_gem_object *dst)
+{
+	u64 src_end, dst_end;
+
+	if (check_add_overflow(args->src_offset, args->size, &src_end) || src_end > src->size) {
+		drm_dbg(drm, "copy: bytes 0x%llx + 0x%llx of a source of 0x%zx\n", args->src_offset,
+			args->size, src->size);
+		return -EINVAL;
+	}
+	if (check_add_overflow(args->dst_offset, args->size, &dst_end) || dst_end > dst->size) {
+		drm_dbg(drm, "copy: bytes 0x%llx + 0x%llx of a destination of 0x%zx\n",
+			args->dst_offset, args->size, dst->size);
+		return -EINVAL;
+	}
+	if (src == dst && args->src_offset < dst_end && args->dst_offset < src_end) {
+		drm_dbg(drm, "copy: 0x%llx bytes at 0x%llx and 0x%llx of one buffer overlap\n",
+			args->size, args->src_offset, args->dst_offset);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Lock the buffers, make the job wait for what the kernel does with them, push it. */
+static int copy_submit(struct neuron_copy_queue *queue, struct neuron_copy_job *job,
+		       struct neuron_sync_outs *outs)
+{
+	struct drm_gem_object *obj;
+	struct dma_fence *fence;
+	struct drm_exec exec;
+	int ret = 0;
+
+	drm_exec_init(&exec, DRM_EXEC_INTERRUPTIBLE_WAIT | DRM_EXEC_IGNORE_DUPLICATES, 2);
+	drm_exec_until_all_locked(&exec) {
+		ret = drm_exec_prepare_obj(&exec, job->src, 1);
+		drm_exec_retry_on_contention(&exec);
+		if (ret)
+			break;
+		ret = drm_exec_prepare_obj(&exec, job->dst, 1);
+		drm_exec_retry_on_contention(&exec);
+		if (ret)
+			break;
+	}
+	if (ret)
+		goto out;
+	drm_exec_for_each_locked_object(&exec, obj) {
+		ret = drm_sched_job_add_resv_dependencies(&job->base, obj->resv,
+							  DMA_RESV_USAGE_KERNEL);
+		if (ret)
+			goto out;
+	}
+
+	fence = copy_job_push(queue, job);
+	drm_exec_for_each_locked_object(&exec, obj)
+		dma_resv_add_fence(obj->resv, fence, DMA_RESV_USAGE_BOOKKEEP);
+	neuron_sync_out_publish(outs, fence);
+	dma_fence_put(fence);
+out:
+	drm_exec_fini(&exec);
+	return ret;
+}
+
+/**
+ * neuron_ioctl_copy - DRM_IOCTL_NEURON_COPY
+ * @drm: device
+ * @data: struct drm_neuron_copy
+ * @file: caller
+ *
+ * Return: 0 or -errno as documented with the structure.
+ */
+int neuron_ioctl_copy(struct drm_device *drm, void *data, struct drm_file *file)
+{
+	struct neuron_file *nfile = file->driver_priv;
+	struct neuron_copy_queue *queue = &nfile->copy;
+	struct drm_neuron_copy *args = data;
+	struct neuron_sync_outs outs = {};
+	struct neuron_span from, to;
+	struct neuron_copy_job *job;
+	int ret, idx;
+
+	if (args->flags || args->pad || !args->size) {
+		drm_dbg(drm, "copy: flags 0x%x, padding 0x%x, size 0x%llx\n", args->flags,
+			args->pad, args->size);
+		return -EINVAL;
+	}
+
+	job = copy_job_create(nfile, queue);
+	if (IS_ERR(job))
+		return PTR_ERR(job);
+	if (!drm_dev_enter(drm, &idx)) {
+		ret = -ENODEV;
+		goto err_job;
+	}
+	job->src = drm_gem_object_lookup(file, args->src);
+	job->dst = drm_gem_object_lookup(file, args->dst);
+	if (!job->src || !job->dst) {
+		drm_dbg(drm, "copy: no buffer %u\n", job->src ? args->dst : args->src);
+		ret = -ENOENT;
+		goto err_dev;
+	}
+	ret = copy_check(drm, args, job->src, job->dst);
+	if (ret)
+		goto err_dev;
+	span_init(nfile->ndev, &from, to_neuron_bo(job->src), args->src_offset);
+	span_init(nfile->ndev, &to, to_neuron_bo(job->dst), args->dst_offset);
+	copy_job_set(job, &from, &to, args->size);
+
+	ret = neuron_sync_in(file, &args->in, &job->base);
+	if (!ret)
+		ret = neuron_sync_out_prepare(file, &args->out, &outs);
+	if (!ret)
+		ret = copy_submit(queue, job, &outs);
+	neuron_sync_out_free(&outs);
+	if (ret)
+		goto err_dev;
+	drm_dev_exit(idx);
+	return 0;
+
+err_dev:
+	drm_dev_exit(idx);
+err_job:
+	drm_sched_job_cleanup(&job->base);
+	copy_job_free(job);
+	return ret;
+}

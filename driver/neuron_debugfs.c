@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * /sys/kernel/debug/accel/<pci address>/:
+ *   hbm           total and used bytes, then the allocator's view of each stack
+ *   contexts      one line for each context of any user
+ *   stall_detect  1 (reset value): programs whose engines all wait for each other
+ *                 fault; 0: they hang until they time out
+ */
+
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include <drm/drm_debugfs.h>
+#include <drm/drm_drv.h>
+#include <drm/drm_file.h>
+
+#include "neuron_ctx.h"
+#include "neuron_drv.h"
+
+static int debugfs_hbm(struct seq_file *m, void *unused)
+{
+	struct drm_debugfs_entry *entry = m->private;
+	struct neuron_hbm *hbm = &to_neuron_device(entry->dev)->hbm;
+	unsigned int i;
+
+	guard(mutex)(&hbm->lock);
+	seq_printf(m, "total %llu\nused %llu\n", hbm->total, hbm->used);
+	for (i = 0; i < hbm->stacks; i++)
+		seq_printf(m, "stack %u: address 0x%llx, %llu bytes, %llu free\n", i,
+			   hbm->stack[i].addr, hbm->stack[i].mm.size, hbm->stack[i].mm.avail);
+	return 0;
+}
+
+static int debugfs_contexts(struct seq_file *m, void *unused)
+{
+	struct drm_debugfs_entry *entry = m->private;
+	struct neuron_device *ndev = to_neuron_device(entry->dev);
+	struct neuron_ctx *ctx;
+	unsigned int c, q;
+
+	guard(mutex)(&ndev->reset_lock);
+	for (c = 0; c < ndev->cores; c++) {
+		for (q = 0; q < ndev->queues; q++) {
+			ctx = READ_ONCE(ndev->core[c].ctx[q]);
+			if (IS_ERR(ctx))
+				seq_printf(m, "core %u queue %u: out of use\n", c, q);
+			if (IS_ERR_OR_NULL(ctx))
+				continue;
+			guard(spinlock_irqsave)(&ndev->core[c].lock);
+			seq_printf(m, "core %u queue %u: pid %d context %u state %u", c, q,
+				   ctx->pid, ctx->id, ctx->state.state);
+			seq_printf(m, " head %u tail %u launches %llu\n", ctx->head, ctx->tail,
+				   ctx->state.launches);
+		}
+	}
+	return 0;
+}
+
+static int debugfs_stall_get(void *data, u64 *value)
+{
+	struct neuron_device *ndev = data;
+	int idx;
+
+	if (!drm_dev_enter(&ndev->drm, &idx))
+		return -ENODEV;
+	*value = !!(neuron_reg_read(&ndev->exi, EXI_FEATURES) & EXI_FEATURE_STALL_DETECT);
+	drm_dev_exit(idx);
+	return 0;
+}
+
+static int debugfs_stall_set(void *data, u64 value)
+{
+	struct neuron_device *ndev = data;
+	u32 features;
+	int idx;
+
+	if (value > 1)
+		return -EINVAL;
+	if (!drm_dev_enter(&ndev->drm, &idx))
+		return -ENODEV;
+	scoped_guard(mutex, &ndev->reset_lock) {
+		features = neuron_reg_read(&ndev->exi, EXI_FEATURES) & ~EXI_FEATURE_STALL_DETECT;
+		if (value)
+			features |= EXI_FEATURE_STALL_DETECT;
+		neuron_reg_write(&ndev->exi, EXI_FEATURES, features);
+	}
+	drm_dev_exit(idx);
+	return 0;
+}
+
+DEFINE_DEBUGFS_ATTRIBUTE(debugfs_stall_fops, debugfs_stall_get, debugfs_stall_set, "%llu\n");
+
+static const struct drm_debugfs_info debugfs_files[] = {
+	{ "hbm", debugfs_hbm, 0 },
+	{ "contexts", debugfs_contexts, 0 },
+};
+
+/**
+ * neuron_debugfs_init - Make the files
+ * @ndev: device
+ *
+ * They go with the DRM device's directory.
+ */
+void neuron_debugfs_init(struct neuron_device *ndev)
+{
+	drm_debugfs_add_files(&ndev->drm, debugfs_files, ARRAY_SIZE(debugfs_files));
+	debugfs_create_file_unsafe("stall_detect", 0600, ndev->drm.debugfs_root, ndev,
+				   &debugfs_stall_fops);
+}

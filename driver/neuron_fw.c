@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Mailbox of the management firmware, as in aws-neuron-driver neuron_fw_io.c
+ * and neuron_reset.c: the request's address and a trigger go down, the firmware
+ * writes the response and, last of all, its sequence number.
+ */
+
+#include <linux/cleanup.h>
+#include <linux/crc32.h>
+#include <linux/delay.h>
+#include <linux/dma-mapping.h>
+#include <linux/jiffies.h>
+
+#include <drm/drm_managed.h>
+
+#include "neuron_drv.h"
+#include "neuron_fw.h"
+#include "neuron_mailbox.h"
+
+#define FW_BUF_BYTES (2 * PAGE_SIZE)
+
+/* Registers in one request of ours: fits the stack. */
+#define FW_READ_REGS 16
+
+/**
+ * neuron_fw_crc - Checksum of a request
+ * @request: the request with its crc field zero
+ * @size: bytes
+ *
+ * Return: CRC-32C with initial value and final exclusive or all ones.
+ */
+u32 neuron_fw_crc(const void *request, size_t size)
+{
+	return crc32c(MBOX_CRC_INIT, request, size) ^ MBOX_CRC_XOR;
+}
+
+/* Wait for the response to @sequence. 0, -ETIMEDOUT, -EIO for another error of the firmware. */
+static int neuron_fw_wait(struct neuron_device *ndev, const struct mbox_response *response,
+			  u8 sequence)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(MBOX_TIMEOUT_MS);
+
+	while (READ_ONCE(response->sequence) != sequence) {
+		if (time_after(jiffies, end))
+			return READ_ONCE(response->sequence) == sequence ? 0 : -ETIMEDOUT;
+		usleep_range(20, 100);
+	}
+	dma_rmb();
+	if (response->error != MBOX_OK) {
+		drm_err_ratelimited(&ndev->drm, "firmware refused request %u: error %u\n", sequence,
+				    response->error);
+		return -EIO;
+	}
+	return 0;
+}
+
+static int neuron_fw_request(struct neuron_device *ndev, u8 command, const void *payload, u16 bytes,
+			     void *answer, u16 answer_bytes)
+{
+	struct neuron_fw *fw = &ndev->fw;
+	struct mbox_response *response = fw->buf + PAGE_SIZE;
+	struct mbox_request *request = fw->buf;
+	u64 addr = ndev->hal->host_base | fw->dma;
+	u16 size = sizeof(*request) + bytes;
+	unsigned int try;
+	int ret;
+
+	if (size > PAGE_SIZE || sizeof(*response) + answer_bytes > PAGE_SIZE)
+		return -EINVAL;
+
+	guard(mutex)(&fw->lock);
+	for (try = 0; try < MBOX_TRIES; try++) {
+		fw->sequence = fw->sequence == U8_MAX ? 1 : fw->sequence + 1;
+		request->sequence = fw->sequence;
+		request->command = command;
+		request->size = cpu_to_le16(size);
+		request->crc = 0;
+		memcpy(request + 1, payload, bytes);
+		request->crc = cpu_to_le32(neuron_fw_crc(request, size));
+		WRITE_ONCE(response->sequence, 0);
+		dma_wmb();
+
+		neuron_reg_write(&ndev->misc, MBOX_REQUEST_LO, lower_32_bits(addr));
+		neuron_reg_write(&ndev->misc, MBOX_REQUEST_HI, upper_32_bits(addr));
+		neuron_reg_write(&ndev->misc, MBOX_RESPONSE_LO, lower_32_bits(addr + PAGE_SIZE));
+		neuron_reg_write(&ndev->misc, MBOX_RESPONSE_HI, upper_32_bits(addr + PAGE_SIZE));
+		neuron_reg_write(&ndev->misc, MBOX_TRIGGER, 1);
+
+		ret = neuron_fw_wait(ndev, response, fw->sequence);
+		if (ret != -ETIMEDOUT)
+			break;
+	}
+	if (ret)
+		return ret;
+	if (le16_to_cpu(response->size) != sizeof(*response) + answer_bytes) {
+		drm_err_ratelimited(&ndev->drm, "firmware answered %u bytes, expected %zu\n",
+				    le16_to_cpu(response->size), sizeof(*response) + answer_bytes);
+		return -EIO;
+	}
+	memcpy(answer, response + 1, answer_bytes);
+	return 0;
+}
+
+/**
+ * neuron_fw_read_regs - Read registers through the firmware
+ * @ndev: device
+ * @addrs: device addresses
+ * @values: out: values
+ * @count: how many, at most 16
+ *
+ * Context: Process; sleeps for up to MBOX_TRIES seconds.
+ * Return: 0, -EINVAL, -ETIMEDOUT no answer, -EIO refused.
+ */
+int neuron_fw_read_regs(struct neuron_device *ndev, const u64 *addrs, u32 *values, u32 count)
+{
+	__le64 request[FW_READ_REGS];
+	__le32 answer[FW_READ_REGS];
+	u32 i;
+	int ret;
+
+	if (!count || count > FW_READ_REGS)
+		return -EINVAL;
+	for (i = 0; i < count; i++)
+		request[i] = cpu_to_le64(addrs[i]);
+	ret = neuron_fw_request(ndev, MBOX_CMD_READ_REGS, request, count * sizeof(*request), answer,
+				count * sizeof(*answer));
+	if (ret)
+		return ret;
+	for (i = 0; i < count; i++)
+		values[i] = le32_to_cpu(answer[i]);
+	return 0;
+}
+
+/* Poll until the masked register is @want. 0, -ETIMEDOUT, -ENODEV. */
+static int neuron_fw_poll(struct neuron_device *ndev, u32 reg, u32 mask, u32 want,
+			  unsigned int timeout_ms)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(timeout_ms);
+	u32 value;
+
+	for (;;) {
+		value = neuron_reg_read(&ndev->misc, reg);
+		if (value != U32_MAX && value != MBOX_NOT_READY && (value & mask) == want)
+			return 0;
+		if (time_after(jiffies, end))
+			return value == U32_MAX ? -ENODEV : -ETIMEDOUT;
+		msleep(MBOX_RESET_POLL_MS);
+	}
+}
+
+/**
+ * neuron_fw_reset - Reset through the firmware
+ * @ndev: device
+ * @type: MBOX_RESET_DEVICE or MBOX_RESET_CORES
+ * @map: MBOX_RESET_MAP_* of what to reset
+ *
+ * Context: Process; sleeps.
+ * Return: 0, -ETIMEDOUT when the firmware did not take it or did not get ready, -ENODEV.
+ */
+int neuron_fw_reset(struct neuron_device *ndev, u32 type, u32 map)
+{
+	u32 retry_ms = type == MBOX_RESET_DEVICE ? MBOX_RESET_DEVICE_RETRY_MS :
+						   MBOX_RESET_CORES_RETRY_MS;
+	u32 waited = 0;
+	int ret;
+
+	guard(mutex)(&ndev->fw.lock);
+	do {
+		neuron_reg_write(&ndev->misc, MBOX_RESET_MAP, map);
+		neuron_reg_write(&ndev->misc, MBOX_RESET, type);
+		neuron_reg_write(&ndev->misc, MBOX_TRIGGER, 1);
+		ret = neuron_fw_poll(ndev, MBOX_RESET, U32_MAX, 0, retry_ms);
+		if (!ret)
+			ret = neuron_fw_poll(ndev, MBOX_STATUS, MBOX_STATUS_NOT_READY, 0, retry_ms);
+		waited += retry_ms;
+	} while (ret == -ETIMEDOUT && waited < MBOX_RESET_MAX_MS);
+	return ret;
+}
+
+/**
+ * neuron_fw_init - Talk to the firmware for the first time
+ * @ndev: device, reset
+ *
+ * Reads serial number and API version, the latter through a request, which
+ * proves that the firmware answers and sees host memory.
+ *
+ * Return: 0, -ENOMEM, -ETIMEDOUT, -EIO.
+ */
+int neuron_fw_init(struct neuron_device *ndev)
+{
+	u64 addr = ndev->hal->misc_ram_addr + MBOX_API_VERSION;
+	struct neuron_fw *fw = &ndev->fw;
+	u32 direct;
+	int ret;
+
+	ret = drmm_mutex_init(&ndev->drm, &fw->lock);
+	if (ret)
+		return ret;
+	fw->buf = dmam_alloc_coherent(ndev->drm.dev, FW_BUF_BYTES, &fw->dma, GFP_KERNEL);
+	if (!fw->buf)
+		return -ENOMEM;
+
+	ret = neuron_fw_read_regs(ndev, &addr, &fw->api_version, 1);
+	if (ret) {
+		drm_err(&ndev->drm, "no answer from the firmware: %d\n", ret);
+		return ret;
+	}
+	direct = neuron_reg_read(&ndev->misc, MBOX_API_VERSION);
+	if (direct != fw->api_version)
+		drm_warn(&ndev->drm, "API version is 0x%x in the register, 0x%x by request\n",
+			 direct, fw->api_version);
+
+	ndev->serial = (u64)neuron_reg_read(&ndev->misc, MBOX_SERIAL_HI) << 32 |
+		       neuron_reg_read(&ndev->misc, MBOX_SERIAL_LO);
+	return 0;
+}

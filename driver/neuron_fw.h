@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef __NEURON_FW_H__
+#define __NEURON_FW_H__
+
+#include <linux/mutex.h>
+#include <linux/types.h>
+
+struct neuron_device;
+
+/**
+ * struct neuron_fw - Mailbox of the management firmware
+ */
+struct neuron_fw {
+	/** @lock: One request at a time. Protects all members. */
+	struct mutex lock;
+	/** @buf: Request, then response; one page each. */
+	void *buf;
+	/** @dma: Bus address of @buf. */
+	dma_addr_t dma;
+	/** @sequence: Of the last request, 1..255. */
+	u8 sequence;
+	/** @api_version: Of the firmware. */
+	u32 api_version;
+};
+
+int neuron_fw_init(struct neuron_device *ndev);
+int neuron_fw_read_regs(struct neuron_device *ndev, const u64 *addrs, u32 *values, u32 count);
+int neuron_fw_reset(struct neuron_device *ndev, u32 type, u32 map);
+u32 neuron_fw_crc(const void *request, size_t size);
+
+#endif /* __NEURON_FW_H__ */

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Buffer objects. HBM is contiguous and never moves; host memory is pages of
+ * our own, in the largest pieces that are to be had, mapped for DMA for the
+ * buffer's whole life. Both are zero when the user first sees them: pages by
+ * the page allocator, HBM by a copy that everybody waits for (neuron_copy_scrub).
+ * CPU mappings are filled by faults, so that they end when the device goes.
+ */
+
+#include <linux/dma-mapping.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+
+#include <drm/drm_drv.h>
+#include <drm/drm_file.h>
+#include <drm/drm_vma_manager.h>
+
+#include "neuron_drv.h"
+#include "neuron_gem.h"
+
+/* Pages inserted by one fault: 64 KiB, as the next access is likely close. */
+#define GEM_FAULT_PAGES (SZ_64K / PAGE_SIZE)
+
+/* Largest piece of host memory asked for: one DMA descriptor. */
+#define GEM_PAGE_ORDER get_order(SZ_64K)
+
+static void gem_free_pages(struct neuron_bo *bo, unsigned long count)
+{
+	unsigned long i;
+
+	for (i = 0; i < count; i++)
+		__free_page(bo->pages[i]);
+	kvfree(bo->pages);
+	bo->pages = NULL;
+}
+
+static int gem_get_pages(struct neuron_bo *bo)
+{
+	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
+	unsigned long i, filled = 0, count = bo->base.size >> PAGE_SHIFT;
+	unsigned int order;
+	struct page *page;
+
+	if (count > totalram_pages())
+		return -ENOMEM;
+	bo->pages = kvmalloc_objs(*bo->pages, count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!bo->pages)
+		return -ENOMEM;
+	while (filled < count) {
+		order = min_t(unsigned int, GEM_PAGE_ORDER, ilog2(count - filled));
+		page = NULL;
+		if (order)
+			page = alloc_pages((gfp & ~__GFP_RETRY_MAYFAIL) | __GFP_NORETRY, order);
+		if (!page) {
+			order = 0;
+			page = alloc_page(gfp);
+		}
+		if (!page || fatal_signal_pending(current)) {
+			if (page)
+				__free_pages(page, order);
+			gem_free_pages(bo, filled);
+			return -ENOMEM;
+		}
+		/* Mappings and freeing take them one by one. */
+		split_page(page, order);
+		for (i = 0; i < BIT(order); i++)
+			bo->pages[filled++] = page + i;
+		cond_resched();
+	}
+	return 0;
+}
+
+static int gem_init_host(struct neuron_file *nfile, struct neuron_bo *bo)
+{
+	unsigned long count = bo->base.size >> PAGE_SHIFT;
+	struct device *dev = nfile->ndev->drm.dev;
+	int ret;
+
+	ret = gem_get_pages(bo);
+	if (ret)
+		return ret;
+	ret = sg_alloc_table_from_pages(&bo->sgt, bo->pages, count, 0, bo->base.size, GFP_KERNEL);
+	if (ret)
+		goto err_pages;
+	ret = dma_map_sgtable(dev, &bo->sgt, DMA_BIDIRECTIONAL, 0);
+	if (ret)
+		goto err_table;
+	/* The user writes at any time, so there is no moment to synchronise caches. */
+	if (dma_need_sync(dev, sg_dma_address(bo->sgt.sgl))) {
+		drm_dbg(&nfile->ndev->drm, "host buffers need cache-coherent DMA\n");
+		ret = -EOPNOTSUPP;
+		goto err_map;
+	}
+	atomic64_add(bo->base.size, &nfile->host_bytes);
+	bo->nfile = neuron_file_get(nfile);
+	return 0;
+
+err_map:
+	dma_unmap_sgtable(dev, &bo->sgt, DMA_BIDIRECTIONAL, 0);
+err_table:
+	sg_free_table(&bo->sgt);
+err_pages:
+	gem_free_pages(bo, count);
+	return ret;
+}
+
+static int gem_init_hbm(struct neuron_file *nfile, struct neuron_bo *bo)
+{
+	int ret;
+
+	ret = neuron_hbm_alloc(&nfile->ndev->hbm, bo->base.size, &bo->hbm);
+	if (ret)
+		return ret;
+	atomic64_add(bo->base.size, &nfile->hbm_bytes);
+	bo->nfile = neuron_file_get(nfile);
+	return neuron_copy_scrub(nfile, bo);
+}
+
+/* The last reference is gone: no handle, mapping or job uses it. */
+static void gem_free(struct drm_gem_object *obj)
+{
+	struct neuron_bo *bo = to_neuron_bo(obj);
+	struct neuron_file *nfile = bo->nfile;
+
+	if (nfile && bo->flags & DRM_NEURON_BO_HBM) {
+		/* A scrub that nobody waited for may still write it. */
+		dma_resv_wait_timeout(obj->resv, DMA_RESV_USAGE_BOOKKEEP, false,
+				      MAX_SCHEDULE_TIMEOUT);
+		atomic64_sub(obj->size, &nfile->hbm_bytes);
+		neuron_hbm_free(&nfile->ndev->hbm, &bo->hbm);
+	} else if (nfile) {
+		dma_unmap_sgtable(obj->dev->dev, &bo->sgt, DMA_BIDIRECTIONAL, 0);
+		sg_free_table(&bo->sgt);
+		gem_free_pages(bo, obj->size >> PAGE_SHIFT);
+		atomic64_sub(obj->size, &nfile->host_bytes);
+	}
+	drm_gem_object_release(obj);
+	kfree(bo);
+	if (nfile)
+		neuron_file_put(nfile);
+}
+
+static unsigned long gem_pfn(struct neuron_device *ndev, struct neuron_bo *bo, pgoff_t page)
+{
+	if (bo->flags & DRM_NEURON_BO_HOST)
+		return page_to_pfn(bo->pages[page]);
+	return PHYS_PFN(ndev->hbm.phys + bo->hbm.window) + page;
+}
+
+static vm_fault_t gem_insert(struct vm_fault *vmf, struct neuron_bo *bo)
+{
+	pgoff_t page = vmf->pgoff - drm_vma_node_start(&bo->base.vma_node);
+	struct neuron_device *ndev = to_neuron_device(bo->base.dev);
+	struct vm_area_struct *vma = vmf->vma;
+	unsigned long addr = vmf->address & PAGE_MASK;
+	unsigned long end = min(vma->vm_end, addr + GEM_FAULT_PAGES * PAGE_SIZE);
+	pgoff_t pages = bo->base.size >> PAGE_SHIFT;
+	vm_fault_t ret = VM_FAULT_SIGBUS;
+
+	for (; addr < end && page < pages; addr += PAGE_SIZE, page++) {
+		ret = vmf_insert_pfn(vma, addr, gem_pfn(ndev, bo, page));
+		if (ret != VM_FAULT_NOPAGE)
+			break;
+	}
+	/* Pages behind the wanted one are a bonus. */
+	return addr > (vmf->address & PAGE_MASK) ? VM_FAULT_NOPAGE : ret;
+}
+
+static vm_fault_t gem_fault(struct vm_fault *vmf)
+{
+	struct drm_gem_object *obj = vmf->vma->vm_private_data;
+	struct neuron_bo *bo = to_neuron_bo(obj);
+	vm_fault_t ret;
+	long left;
+	int idx;
+
+	/* Not before it is scrubbed. */
+	left = dma_resv_wait_timeout(obj->resv, DMA_RESV_USAGE_KERNEL, true, MAX_SCHEDULE_TIMEOUT);
+	if (left < 0)
+		return left == -ERESTARTSYS ? VM_FAULT_NOPAGE : VM_FAULT_SIGBUS;
+	if (!drm_dev_enter(obj->dev, &idx))
+		return VM_FAULT_SIGBUS;
+	ret = gem_insert(vmf, bo);
+	drm_dev_exit(idx);
+	return ret;
+}
+
+static const struct vm_operations_struct gem_vm_ops = {
+	.fault = gem_fault,
+	.open = drm_gem_vm_open,
+	.close = drm_gem_vm_close,
+};
+
+static int gem_mmap(struct drm_gem_object *obj, struct vm_area_struct *vma)
+{
+	struct neuron_bo *bo = to_neuron_bo(obj);
+
+	/* A private writable mapping would have to copy pages that have no struct page. */
+	if (is_cow_mapping(vma->vm_flags)) {
+		drm_dbg(obj->dev, "buffers can only be mapped shared\n");
+		return -EINVAL;
+	}
+	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP);
+	vma->vm_page_prot = vm_get_page_prot(vma->vm_flags);
+	if (bo->flags & DRM_NEURON_BO_HBM)
+		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
+	return 0;
+}
+
+static const struct drm_gem_object_funcs gem_funcs = {
+	.free = gem_free,
+	.mmap = gem_mmap,
+	.vm_ops = &gem_vm_ops,
+};
+
+static struct neuron_bo *gem_create(struct neuron_file *nfile, size_t size, u32 flags)
+{
+	struct neuron_bo *bo;
+	int ret;
+
+	bo = kzalloc_obj(*bo, GFP_KERNEL_ACCOUNT);
+	if (!bo)
+		return ERR_PTR(-ENOMEM);
+	bo->flags = flags;
+	bo->base.funcs = &gem_funcs;
+	drm_gem_private_object_init(&nfile->ndev->drm, &bo->base, size);
+
+	ret = flags & DRM_NEURON_BO_HBM ? gem_init_hbm(nfile, bo) : gem_init_host(nfile, bo);
+	if (!ret && flags & DRM_NEURON_BO_MMAP)
+		ret = drm_gem_create_mmap_offset(&bo->base);
+	if (ret) {
+		drm_gem_object_put(&bo->base);
+		return ERR_PTR(ret);
+	}
+	return bo;
+}
+
+/**
+ * neuron_ioctl_bo_create - DRM_IOCTL_NEURON_BO_CREATE
+ * @drm: device
+ * @data: struct drm_neuron_bo_create
+ * @file: caller
+ *
+ * Return: 0 or -errno as documented with the structure.
+ */
+int neuron_ioctl_bo_create(struct drm_device *drm, void *data, struct drm_file *file)
+{
+	const u32 known = DRM_NEURON_BO_HBM | DRM_NEURON_BO_HOST | DRM_NEURON_BO_MMAP;
+	struct drm_neuron_bo_create *args = data;
+	struct neuron_bo *bo;
+	int ret, idx;
+	u64 size;
+
+	if (args->flags & ~known || !args->size ||
+	    !(args->flags & DRM_NEURON_BO_HBM) == !(args->flags & DRM_NEURON_BO_HOST)) {
+		drm_dbg(drm, "buffer: flags 0x%x, size 0x%llx\n", args->flags, args->size);
+		return -EINVAL;
+	}
+	if (check_add_overflow(args->size, NEURON_HBM_GRANULE - 1, &size) || size > S64_MAX) {
+		drm_dbg(drm, "buffer: size 0x%llx\n", args->size);
+		return args->flags & DRM_NEURON_BO_HBM ? -ENOSPC : -ENOMEM;
+	}
+	size &= ~(NEURON_HBM_GRANULE - 1);
+
+	if (!drm_dev_enter(drm, &idx))
+		return -ENODEV;
+	bo = gem_create(file->driver_priv, size, args->flags);
+	drm_dev_exit(idx);
+	if (IS_ERR(bo))
+		return PTR_ERR(bo);
+	ret = drm_gem_handle_create(file, &bo->base, &args->handle);
+	drm_gem_object_put(&bo->base);
+	if (!ret)
+		args->size = size;
+	return ret;
+}
+
+/**
+ * neuron_ioctl_bo_info - DRM_IOCTL_NEURON_BO_INFO
+ * @drm: device
+ * @data: struct drm_neuron_bo_info
+ * @file: caller
+ *
+ * Return: 0 or -errno as documented with the structure.
+ */
+int neuron_ioctl_bo_info(struct drm_device *drm, void *data, struct drm_file *file)
+{
+	struct drm_neuron_bo_info *args = data;
+	struct drm_gem_object *obj;
+	struct neuron_bo *bo;
+
+	obj = drm_gem_object_lookup(file, args->handle);
+	if (!obj) {
+		drm_dbg(drm, "no buffer %u\n", args->handle);
+		return -ENOENT;
+	}
+	bo = to_neuron_bo(obj);
+	args->flags = bo->flags;
+	args->size = obj->size;
+	args->mmap_offset = 0;
+	if (bo->flags & DRM_NEURON_BO_MMAP)
+		args->mmap_offset = drm_vma_node_offset_addr(&obj->vma_node);
+	drm_gem_object_put(obj);
+	return 0;
+}

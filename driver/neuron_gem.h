@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef __NEURON_GEM_H__
+#define __NEURON_GEM_H__
+
+#include <linux/scatterlist.h>
+
+#include <drm/drm_gem.h>
+
+#include "neuron_hbm.h"
+
+struct drm_device;
+struct drm_file;
+struct neuron_device;
+struct neuron_file;
+
+/**
+ * struct neuron_bo - A buffer object; constant after creation
+ */
+struct neuron_bo {
+	/** @base: Base. */
+	struct drm_gem_object base;
+	/** @nfile: File that pays for it, counted; not until the memory is there. */
+	struct neuron_file *nfile;
+	/** @flags: DRM_NEURON_BO_* of its creation. */
+	u32 flags;
+	/** @hbm: Its memory, with DRM_NEURON_BO_HBM. */
+	struct neuron_hbm_block hbm;
+	/** @pages: Its memory, with DRM_NEURON_BO_HOST. */
+	struct page **pages;
+	/** @sgt: @pages as the device sees them. */
+	struct sg_table sgt;
+};
+
+static inline struct neuron_bo *to_neuron_bo(struct drm_gem_object *obj)
+{
+	return container_of(obj, struct neuron_bo, base);
+}
+
+int neuron_ioctl_bo_create(struct drm_device *drm, void *data, struct drm_file *file);
+int neuron_ioctl_bo_info(struct drm_device *drm, void *data, struct drm_file *file);
+
+#endif /* __NEURON_GEM_H__ */

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What differs between generations and revisions, as constant tables. A new
+ * generation is a new neuron_hal_*.c; nothing else includes an address map.
+ */
+#ifndef __NEURON_HAL_H__
+#define __NEURON_HAL_H__
+
+#include <linux/bits.h>
+#include <linux/types.h>
+
+struct neuron_device;
+struct pci_dev;
+
+#define NEURON_CORES_MAX	8
+#define NEURON_STACKS_MAX	4
+#define NEURON_COPY_ENGINES_MAX 4
+
+struct neuron_hal;
+
+/**
+ * struct neuron_hal_ops - Address arithmetic and procedures of a generation
+ */
+struct neuron_hal_ops {
+	/** @hbm_addr: Device address of the first byte of an HBM stack. */
+	u64 (*hbm_addr)(unsigned int stack);
+	/** @hbm_window: Offset of a stack in the DRAM BAR of @bar_bytes. */
+	u64 (*hbm_window)(const struct neuron_hal *hal, unsigned int stack, u64 bar_bytes);
+	/** @udma: Offset of a UDMA engine's registers in the APB BAR. */
+	u32 (*udma)(unsigned int engine);
+	/** @reset: Bring the whole device to its reset state; sleeps. 0, -ETIMEDOUT, -ENODEV. */
+	int (*reset)(struct neuron_device *ndev);
+};
+
+/**
+ * struct neuron_hal - One row per generation and revision
+ */
+struct neuron_hal {
+	/** @name: For messages. */
+	const char *name;
+	/** @ops: Procedures. */
+	const struct neuron_hal_ops *ops;
+	/** @arch: NEURON_ARCH_*. */
+	u32 arch;
+	/** @quirks: NEURON_QUIRK_*. */
+	u32 quirks;
+#define NEURON_QUIRK_WINDOW_BY_SIZE BIT(0) /* distance of stacks in the DRAM BAR is its size / 4 */
+#define NEURON_QUIRK_NO_EXEC	    BIT(1) /* no BAR with the execution interface */
+	/** @apb_bar: Registers. */
+	u8 apb_bar;
+	/** @dram_bar: Window on HBM. */
+	u8 dram_bar;
+	/** @exi_bar: Execution interface. */
+	u8 exi_bar;
+	/** @dma_bits: Bus address bits that the host window passes. */
+	u8 dma_bits;
+	/** @host_base: Device address of bus address 0. */
+	u64 host_base;
+	/** @fw_carveout: Bytes at the bottom of each stack that belong to the firmware. */
+	u64 fw_carveout;
+	/** @apb_bytes: Least size of the APB BAR. */
+	u64 apb_bytes;
+	/** @misc_ram: Offset of the mailbox registers in the APB BAR. */
+	u32 misc_ram;
+	/** @misc_ram_addr: The same as a device address. */
+	u64 misc_ram_addr;
+	/** @misc_ram_bytes: Their size. */
+	u32 misc_ram_bytes;
+	/** @reset_reg: Offset in the APB BAR of the reset register of virtual devices. */
+	u32 reset_reg;
+	/** @udma_bytes: Size of the registers of one UDMA engine. */
+	u32 udma_bytes;
+	/** @reset_poll_ms: Between two looks at a device in reset. */
+	u32 reset_poll_ms;
+	/** @reset_max_ms: Longest reset. */
+	u32 reset_max_ms;
+	/** @stop_ms: Longest time that a queue takes to stop. */
+	u32 stop_ms;
+	/** @copy_engine: UDMA engines that copy for the host. */
+	u8 copy_engine[NEURON_COPY_ENGINES_MAX];
+	/** @copy_queue: Queue of each of them that the driver uses. */
+	u8 copy_queue;
+	/** @copy_engines: How many there are. */
+	u8 copy_engines;
+};
+
+const struct neuron_hal *neuron_hal_find(const struct pci_dev *pdev);
+
+#endif /* __NEURON_HAL_H__ */

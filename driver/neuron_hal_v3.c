@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Generation V3: trn2. Sources of the numbers: see the headers in hw/. */
+
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/pci.h>
+
+#include "neuron_drv.h"
+#include "neuron_fw.h"
+#include "neuron_hal.h"
+#include "neuron_mailbox.h"
+#include "neuron_map_v3.h"
+#include "neuron_pci.h"
+
+static u64 v3_hbm_addr(unsigned int stack)
+{
+	return V3_DEV_HBM(stack);
+}
+
+static u64 v3_hbm_window(const struct neuron_hal *hal, unsigned int stack, u64 bar_bytes)
+{
+	if (hal->quirks & NEURON_QUIRK_WINDOW_BY_SIZE)
+		return bar_bytes / V3_HBM_STACKS * stack;
+	return V3_DRAM_HBM(stack);
+}
+
+static u32 v3_udma(unsigned int engine)
+{
+	return V3_APB_UDMA(engine);
+}
+
+/* Virtual device: a register takes the reset map, reads 0 when the reset is over. */
+static int v3_reset_virtual(struct neuron_device *ndev)
+{
+	const struct neuron_hal *hal = ndev->hal;
+	unsigned long end = jiffies + msecs_to_jiffies(hal->reset_max_ms);
+	u32 value;
+
+	neuron_reg_write(&ndev->reset, 0, 0);
+	for (;;) {
+		value = neuron_reg_read(&ndev->reset, 0);
+		if (!value)
+			return 0;
+		if (time_after(jiffies, end))
+			return value == U32_MAX ? -ENODEV : -ETIMEDOUT;
+		msleep(hal->reset_poll_ms);
+	}
+}
+
+static int v3_reset_silicon(struct neuron_device *ndev)
+{
+	return neuron_fw_reset(ndev, MBOX_RESET_DEVICE, 0);
+}
+
+static const struct neuron_hal_ops v3_ops_virtual = {
+	.hbm_addr = v3_hbm_addr,
+	.hbm_window = v3_hbm_window,
+	.udma = v3_udma,
+	.reset = v3_reset_virtual,
+};
+
+static const struct neuron_hal_ops v3_ops_silicon = {
+	.hbm_addr = v3_hbm_addr,
+	.hbm_window = v3_hbm_window,
+	.udma = v3_udma,
+	.reset = v3_reset_silicon,
+};
+
+static const struct neuron_hal v3_virtual = {
+	.name = "trn2 (virtual)",
+	.ops = &v3_ops_virtual,
+	.arch = NEURON_ARCH_V3,
+	.quirks = NEURON_QUIRK_WINDOW_BY_SIZE,
+	.apb_bar = V3_BAR_APB_QEMU,
+	.dram_bar = V3_BAR_DRAM,
+	.exi_bar = EXI_BAR,
+	.dma_bits = 46,
+	.host_base = V3_DEV_HOST,
+	.fw_carveout = V3_HBM_FW_CARVEOUT,
+	.apb_bytes = V3_APB_BYTES,
+	.misc_ram = V3_APB_MISC_RAM,
+	.misc_ram_addr = V3_DEV_MISC_RAM,
+	.misc_ram_bytes = V3_APB_MISC_RAM_BYTES,
+	.reset_reg = V3_APB_QEMU_RESET,
+	.udma_bytes = V3_APB_UDMA_BYTES,
+	.reset_poll_ms = 10,
+	.reset_max_ms = 30000,
+	.stop_ms = 2000,
+	.copy_engine = { V3_UDMA_D2H_0, V3_UDMA_H2D_0, V3_UDMA_D2H_1, V3_UDMA_H2D_1 },
+	.copy_queue = 0,
+	.copy_engines = V3_UDMA_HOST_ENGINES,
+};
+
+static const struct neuron_hal v3_silicon = {
+	.name = "trn2",
+	.ops = &v3_ops_silicon,
+	.arch = NEURON_ARCH_V3,
+	.quirks = NEURON_QUIRK_NO_EXEC,
+	.apb_bar = V3_BAR_APB,
+	.dram_bar = V3_BAR_DRAM,
+	.dma_bits = 46,
+	.host_base = V3_DEV_HOST,
+	.fw_carveout = V3_HBM_FW_CARVEOUT,
+	.apb_bytes = V3_APB_BYTES,
+	.misc_ram = V3_APB_MISC_RAM,
+	.misc_ram_addr = V3_DEV_MISC_RAM,
+	.misc_ram_bytes = V3_APB_MISC_RAM_BYTES,
+	.udma_bytes = V3_APB_UDMA_BYTES,
+	.reset_poll_ms = MBOX_RESET_POLL_MS,
+	.reset_max_ms = MBOX_RESET_MAX_MS,
+	.stop_ms = 2000,
+	.copy_engine = { V3_UDMA_D2H_0, V3_UDMA_H2D_0, V3_UDMA_D2H_1, V3_UDMA_H2D_1 },
+	.copy_queue = 0,
+	.copy_engines = V3_UDMA_HOST_ENGINES,
+};
+
+/**
+ * neuron_hal_find - Table of a device
+ * @pdev: the device; only its ids are looked at
+ *
+ * Return: the table, NULL when the device is not known.
+ */
+const struct neuron_hal *neuron_hal_find(const struct pci_dev *pdev)
+{
+	if (pdev->device != NEURON_PCI_TRN2)
+		return NULL;
+	return pdev->revision == NEURON_PCI_REV_QEMU ? &v3_virtual : &v3_silicon;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef __NEURON_RING_H__
+#define __NEURON_RING_H__
+
+#include <linux/types.h>
+
+#include "neuron_udma.h"
+
+struct neuron_device;
+struct neuron_regs;
+
+/* Descriptors each way: 4 MiB of scattered pages, 64 MiB of large pieces. */
+#define NEURON_RING_DESCS 1024
+/* Never filled to the last descriptor: a full ring would look like an empty one. */
+#define NEURON_RING_GAP 1
+/* Batches in flight, each with a marker that says it is done. */
+#define NEURON_RING_MARKS 32
+
+/**
+ * struct neuron_ring_mem - What the device sees of a ring: one coherent allocation
+ */
+struct neuron_ring_mem {
+	/** @tx: Sources. */
+	struct udma_desc tx[NEURON_RING_DESCS];
+	/** @rx: Destinations. */
+	struct udma_desc rx[NEURON_RING_DESCS];
+	/** @mark: Written by the device when a batch is done. */
+	u32 mark[NEURON_RING_MARKS];
+	/** @marker: What it writes. */
+	u32 marker;
+};
+
+/**
+ * struct neuron_ring - One UDMA queue that copies
+ *
+ * Each copy is a descriptor in both halves, so one index serves both. The owner
+ * serialises all calls, except that memory is allocated and freed by it too.
+ */
+struct neuron_ring {
+	/** @regs: Registers of the engine. */
+	struct neuron_regs *regs;
+	/** @queue: Queue of the engine. */
+	unsigned int queue;
+	/** @mem: Rings and markers. */
+	struct neuron_ring_mem *mem;
+	/** @addr: Device address of @mem. */
+	u64 addr;
+	/** @tail: Next descriptor to write. */
+	u32 tail;
+	/** @ring_id: Its ring id. */
+	u32 ring_id;
+	/** @used: Descriptors written and not known to be done. */
+	u32 used;
+	/** @fresh: Of them not yet rung. */
+	u32 fresh;
+	/** @mark_descs: Descriptors of each batch. */
+	u32 mark_descs[NEURON_RING_MARKS];
+	/** @mark_head: Batches ever found done. */
+	u32 mark_head;
+	/** @mark_tail: Batches ever closed. */
+	u32 mark_tail;
+	/** @batch: Descriptors since the last mark. */
+	u32 batch;
+};
+
+void neuron_udma_init(struct neuron_regs *regs);
+void neuron_ring_init(struct neuron_ring *ring, struct neuron_regs *regs, unsigned int queue,
+		      struct neuron_ring_mem *mem, u64 addr);
+void neuron_ring_start(struct neuron_ring *ring);
+void neuron_ring_stop(struct neuron_ring *ring);
+bool neuron_ring_failed(struct neuron_ring *ring);
+u32 neuron_ring_room(const struct neuron_ring *ring);
+void neuron_ring_copy(struct neuron_ring *ring, u64 dst, u64 src, u32 bytes, bool barrier);
+void neuron_ring_mark(struct neuron_ring *ring);
+void neuron_ring_kick(struct neuron_ring *ring);
+bool neuron_ring_pop(struct neuron_ring *ring);
+
+#endif /* __NEURON_RING_H__ */

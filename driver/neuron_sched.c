@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Launches. The ioctl does all that can fail or sleep: look up, compare, make
+ * the slot table's contents, wait for room. From arming on nothing fails and
+ * nothing allocates: run_job copies the slots into the table that belongs to
+ * the next entry of the launch ring, writes the entry and rings the doorbell.
+ */
+
+#include <linux/overflow.h>
+#include <linux/slab.h>
+
+#include <drm/drm_drv.h>
+#include <drm/drm_exec.h>
+#include <drm/drm_file.h>
+
+#include "neuron_ctx.h"
+#include "neuron_drv.h"
+#include "neuron_fence.h"
+#include "neuron_gem.h"
+#include "neuron_prog.h"
+#include "neuron_sched.h"
+#include "neuron_sync.h"
+#include "neuron_trace.h"
+
+struct neuron_job {
+	struct drm_sched_job base;
+	struct neuron_ctx *ctx; /* counted */
+	struct neuron_prog *prog; /* counted */
+	struct neuron_fence *done;
+	bool started; /* @done belongs to the scheduler and the queue */
+	u32 n_slots;
+	u32 n_bos;
+	struct drm_gem_object **bos; /* counted, behind @slots in the same memory */
+	struct exi_slot slots[] __counted_by(n_slots);
+};
+
+static struct neuron_job *to_neuron_job(struct drm_sched_job *job)
+{
+	return container_of(job, struct neuron_job, base);
+}
+
+/* Write entry and doorbell. The context may have died since the job was submitted. */
+static int sched_ring(struct neuron_job *job, u32 index)
+{
+	struct neuron_ctx *ctx = job->ctx;
+	struct exi_launch *entry = &ctx->mem->ring[index];
+
+	lockdep_assert_held(&ctx->core->lock);
+
+	neuron_fence_init(job->done, ctx->fence_context, ctx->tail);
+	dma_fence_get(&job->done->base); /* the scheduler's */
+	job->started = true;
+	job->done->program = job->prog->id;
+	job->done->program_id = job->prog->device_id;
+
+	entry->program_addr = cpu_to_le64(job->prog->hbm.addr);
+	entry->program_id = cpu_to_le64(job->prog->device_id);
+	entry->program_bytes = cpu_to_le32(job->prog->image_bytes);
+	entry->n_slots = cpu_to_le32(job->n_slots);
+	entry->slots_addr = cpu_to_le64(ctx->ndev->hal->host_base | ctx->slots_dma[index]);
+	entry->seqno = cpu_to_le32(ctx->tail);
+	entry->flags = cpu_to_le32(EXI_LAUNCH_IRQ);
+
+	trace_neuron_launch(ctx->ndev->drm.dev, ctx->core_index, ctx->queue, ctx->tail,
+			    job->prog->device_id);
+	ctx->pending[index] = job->done;
+	ctx->tail++;
+	dma_wmb();
+	neuron_reg_write(&ctx->ndev->exi, neuron_ctx_reg(ctx, EXI_Q_DOORBELL), ctx->tail);
+	return 0;
+}
+
+static struct dma_fence *sched_run(struct drm_sched_job *base)
+{
+	struct neuron_job *job = to_neuron_job(base);
+	struct neuron_fence *fence = job->done;
+	struct neuron_ctx *ctx = job->ctx;
+	int idx, ret = -ECANCELED;
+	u32 index;
+
+	if (!drm_dev_enter(&ctx->ndev->drm, &idx))
+		return ERR_PTR(-ENODEV);
+
+	scoped_guard(spinlock_irqsave, &ctx->core->lock) {
+		if (!ctx->running)
+			break;
+		/* Credits keep the entry free: its last launch is done. */
+		index = ctx->tail % NEURON_RING_ENTRIES;
+		memcpy(ctx->slots[index], job->slots, job->n_slots * sizeof(*job->slots));
+		ret = sched_ring(job, index);
+	}
+	drm_dev_exit(idx);
+	return ret ? ERR_PTR(ret) : &fence->base;
+}
+
+/*
+ * A queue waits its turn while others run, so being on the ring for long says
+ * nothing. The timer runs at half the limit: a launch that is found running
+ * twice has had the core for at least that long, and alone for all of it.
+ */
+static bool sched_is_hung(struct neuron_ctx *ctx)
+{
+	u32 status;
+
+	neuron_ctx_drain(ctx);
+	status = neuron_reg_read(&ctx->ndev->exi, neuron_ctx_reg(ctx, EXI_Q_STATUS));
+
+	guard(spinlock_irqsave)(&ctx->core->lock);
+	if (!ctx->running || ctx->head == ctx->tail)
+		return false;
+	if (status == EXI_Q_RUNNING && ctx->suspect != ctx->head + 1) {
+		ctx->suspect = ctx->head + 1;
+		return false;
+	}
+	/* All ones, or a state in which the queue never goes on: nothing to wait for. */
+	return status != EXI_Q_IDLE;
+}
+
+static enum drm_gpu_sched_stat sched_timedout(struct drm_sched_job *base)
+{
+	struct neuron_job *job = to_neuron_job(base);
+	struct neuron_ctx *ctx = job->ctx;
+	bool hung;
+	int idx;
+
+	if (!drm_dev_enter(&ctx->ndev->drm, &idx))
+		return DRM_GPU_SCHED_STAT_ENODEV;
+	hung = sched_is_hung(ctx);
+	if (hung)
+		neuron_ctx_stop(ctx, DRM_NEURON_CTX_TIMEDOUT, -ETIME);
+	drm_dev_exit(idx);
+	if (!hung)
+		return neuron_sched_no_hang(base);
+
+	/* Every fence of the queue has signalled: this only frees the jobs. */
+	drm_sched_stop(&ctx->sched, base);
+	drm_sched_start(&ctx->sched, 0);
+	return DRM_GPU_SCHED_STAT_RESET;
+}
+
+static void job_free(struct neuron_job *job)
+{
+	u32 i;
+
+	if (!job->started)
+		neuron_fence_free(job->done);
+	for (i = 0; i < job->n_bos; i++)
+		drm_gem_object_put(job->bos[i]);
+	if (job->prog)
+		neuron_prog_put(job->prog);
+	neuron_inflight_put(&job->ctx->inflight);
+	neuron_ctx_put(job->ctx);
+	kvfree(job);
+}
+
+static void sched_free(struct drm_sched_job *base)
+{
+	drm_sched_job_cleanup(base);
+	job_free(to_neuron_job(base));
+}
+
+const struct drm_sched_backend_ops neuron_sched_ops = {
+	.run_job = sched_run,
+	.timedout_job = sched_timedout,
+	.free_job = sched_free,
+};
+
+static int job_bind_inline(struct neuron_job *job, u32 i, const struct drm_neuron_slot *slot)
+{
+	if (slot->flags != DRM_NEURON_SLOT_INLINE || slot->handle || slot->size != sizeof(u64)) {
+		drm_dbg(&job->ctx->ndev->drm,
+			"slot %u takes a value: flags 0x%x, handle %u, size 0x%llx\n", i,
+			slot->flags, slot->handle, slot->size);
+		return -EINVAL;
+	}
+	job->slots[i].base = cpu_to_le64(slot->offset);
+	job->slots[i].size = cpu_to_le64(slot->size);
+	job->slots[i].rights = cpu_to_le32(EXI_SLOT_READ | EXI_SLOT_INLINE);
+	return 0;
+}
+
+/* Buffer of one slot: checked against what the program wants, then an address. */
+static int job_bind_bo(struct neuron_job *job, struct drm_file *file, u32 i,
+		       const struct drm_neuron_slot *slot)
+{
+	const struct neuron_prog_slot *want = &job->prog->slots[i];
+	struct drm_device *drm = &job->ctx->ndev->drm;
+	struct drm_gem_object *obj;
+	struct neuron_bo *bo;
+	u64 end;
+
+	if (slot->flags) {
+		drm_dbg(drm, "slot %u takes a buffer: flags 0x%x\n", i, slot->flags);
+		return -EINVAL;
+	}
+	obj = drm_gem_object_lookup(file, slot->handle);
+	if (!obj) {
+		drm_dbg(drm, "slot %u: no buffer %u\n", i, slot->handle);
+		return -ENOENT;
+	}
+	job->bos[job->n_bos++] = obj;
+	bo = to_neuron_bo(obj);
+
+	if (!(bo->flags & DRM_NEURON_BO_HBM)) {
+		drm_dbg(drm, "slot %u: buffer %u is not in HBM\n", i, slot->handle);
+		return -EINVAL;
+	}
+	if (check_add_overflow(slot->offset, slot->size, &end) || end > obj->size) {
+		drm_dbg(drm, "slot %u: bytes 0x%llx + 0x%llx of a buffer of 0x%zx\n", i,
+			slot->offset, slot->size, obj->size);
+		return -EINVAL;
+	}
+	if (slot->size < want->min_bytes) {
+		drm_dbg(drm, "slot %u: 0x%llx bytes, the program needs 0x%llx\n", i, slot->size,
+			want->min_bytes);
+		return -EINVAL;
+	}
+	job->slots[i].base = cpu_to_le64(bo->hbm.addr + slot->offset);
+	job->slots[i].size = cpu_to_le64(slot->size);
+	job->slots[i].rights = cpu_to_le32(want->rights);
+	return 0;
+}
+
+static int job_bind(struct neuron_job *job, struct drm_file *file,
+		    const struct drm_neuron_submit *args)
+{
+	struct drm_device *drm = &job->ctx->ndev->drm;
+	struct drm_neuron_slot *slots;
+	int ret;
+	u32 i;
+
+	ret = neuron_array_get(drm, &args->slots, sizeof(*slots), sizeof(*slots), EXI_SLOTS_MAX,
+			       (void **)&slots);
+	if (ret)
+		return ret;
+	for (i = 0; i < job->n_slots && !ret; i++) {
+		if (job->prog->slots[i].scalar)
+			ret = job_bind_inline(job, i, &slots[i]);
+		else
+			ret = job_bind_bo(job, file, i, &slots[i]);
+	}
+	kvfree(slots);
+	return ret;
+}
+
+/* A job with its scheduler half initialised; takes over both references, also on failure. */
+static struct neuron_job *job_create(struct neuron_ctx *ctx, struct neuron_prog *prog)
+{
+	u32 n = prog->n_slots;
+	struct neuron_job *job;
+	int ret;
+
+	ret = neuron_inflight_get(&ctx->inflight);
+	if (ret)
+		goto err_refs;
+	job = kvzalloc(struct_size(job, slots, n) + n * sizeof(*job->bos), GFP_KERNEL);
+	if (!job) {
+		ret = -ENOMEM;
+		goto err_inflight;
+	}
+	job->n_slots = n;
+	job->bos = (void *)&job->slots[0] + n * sizeof(*job->slots);
+	job->done = neuron_fence_alloc();
+	if (!job->done) {
+		ret = -ENOMEM;
+		goto err_job;
+	}
+	ret = drm_sched_job_init(&job->base, &ctx->entity, 1, ctx->nfile, ctx->nfile->client_id);
+	if (ret)
+		goto err_fence;
+	job->ctx = ctx;
+	job->prog = prog;
+	return job;
+
+err_fence:
+	neuron_fence_free(job->done);
+err_job:
+	kvfree(job);
+err_inflight:
+	neuron_inflight_put(&ctx->inflight);
+err_refs:
+	neuron_prog_put(prog);
+	neuron_ctx_put(ctx);
+	return ERR_PTR(ret);
+}
+
+/* Lock the buffers, make the job wait for what the kernel does with them, push it. */
+static int job_push(struct neuron_job *job, struct neuron_sync_outs *outs)
+{
+	struct neuron_ctx *ctx = job->ctx;
+	struct drm_gem_object *obj;
+	struct dma_fence *fence;
+	struct drm_exec exec;
+	int ret = 0;
+	u32 i;
+
+	drm_exec_init(&exec, DRM_EXEC_INTERRUPTIBLE_WAIT | DRM_EXEC_IGNORE_DUPLICATES, job->n_bos);
+	drm_exec_until_all_locked(&exec) {
+		ret = 0; /* not of the round before */
+		for (i = 0; i < job->n_bos && !ret; i++) {
+			ret = drm_exec_prepare_obj(&exec, job->bos[i], 1);
+			drm_exec_retry_on_contention(&exec);
+		}
+		if (ret)
+			break;
+	}
+	if (ret)
+		goto out;
+	drm_exec_for_each_locked_object(&exec, obj) {
+		ret = drm_sched_job_add_resv_dependencies(&job->base, obj->resv,
+							  DMA_RESV_USAGE_KERNEL);
+		if (ret)
+			goto out;
+	}
+
+	/* From here on nothing fails. */
+	scoped_guard(mutex, &ctx->submit_lock) {
+		drm_sched_job_arm(&job->base);
+		fence = dma_fence_get(&job->base.s_fence->finished);
+		drm_sched_entity_push_job(&job->base);
+	}
+	drm_exec_for_each_locked_object(&exec, obj)
+		dma_resv_add_fence(obj->resv, fence, DMA_RESV_USAGE_BOOKKEEP);
+	neuron_sync_out_publish(outs, fence);
+	dma_fence_put(fence);
+out:
+	drm_exec_fini(&exec);
+	return ret;
+}
+
+static bool sched_ctx_is_dead(struct neuron_ctx *ctx)
+{
+	guard(spinlock_irqsave)(&ctx->core->lock);
+	return ctx->state.state != DRM_NEURON_CTX_OK || !ctx->running;
+}
+
+/* Look up context and program, compare the number of slots. */
+static struct neuron_job *submit_lookup(struct drm_device *drm, struct neuron_file *nfile,
+					const struct drm_neuron_submit *args)
+{
+	struct neuron_prog *prog;
+	struct neuron_ctx *ctx;
+	int ret;
+
+	ctx = neuron_ctx_lookup(nfile, args->ctx);
+	if (!ctx) {
+		drm_dbg(drm, "submit: no context %u\n", args->ctx);
+		return ERR_PTR(-ENOENT);
+	}
+	prog = neuron_prog_lookup(nfile, args->program);
+	if (!prog) {
+		drm_dbg(drm, "submit: no program %u\n", args->program);
+		ret = -ENOENT;
+		goto err_ctx;
+	}
+	if (args->slots.count != prog->n_slots) {
+		drm_dbg(drm, "submit: %u slots, program %u has %u\n", args->slots.count,
+			args->program, prog->n_slots);
+		ret = -EINVAL;
+		goto err_prog;
+	}
+	if (sched_ctx_is_dead(ctx)) {
+		drm_dbg(drm, "submit: context %u is dead\n", args->ctx);
+		ret = -EIO;
+		goto err_prog;
+	}
+	return job_create(ctx, prog);
+
+err_prog:
+	neuron_prog_put(prog);
+err_ctx:
+	neuron_ctx_put(ctx);
+	return ERR_PTR(ret);
+}
+
+/**
+ * neuron_ioctl_submit - DRM_IOCTL_NEURON_SUBMIT
+ * @drm: device
+ * @data: struct drm_neuron_submit
+ * @file: caller
+ *
+ * Return: 0 or -errno as documented with the structure.
+ */
+int neuron_ioctl_submit(struct drm_device *drm, void *data, struct drm_file *file)
+{
+	struct neuron_file *nfile = file->driver_priv;
+	struct drm_neuron_submit *args = data;
+	struct neuron_sync_outs outs = {};
+	struct neuron_job *job;
+	int ret, idx;
+
+	if (args->flags || args->pad) {
+		drm_dbg(drm, "submit: flags 0x%x, padding 0x%x\n", args->flags, args->pad);
+		return -EINVAL;
+	}
+	job = submit_lookup(drm, nfile, args);
+	if (IS_ERR(job))
+		return PTR_ERR(job);
+	if (!drm_dev_enter(drm, &idx)) {
+		ret = -ENODEV;
+		goto err_job;
+	}
+
+	ret = job_bind(job, file, args);
+	if (!ret)
+		ret = neuron_sync_in(file, &args->in, &job->base);
+	if (!ret)
+		ret = neuron_sync_out_prepare(file, &args->out, &outs);
+	if (!ret)
+		ret = job_push(job, &outs);
+	neuron_sync_out_free(&outs);
+	drm_dev_exit(idx);
+	if (ret)
+		goto err_job;
+	return 0;
+
+err_job:
+	drm_sched_job_cleanup(&job->base);
+	job_free(job);
+	return ret;
+}
