@@ -10,7 +10,7 @@ static uint32_t count_of(const struct reg *reg)
 	return reg->count ? reg->count : 1;
 }
 
-int block_init(struct block *b, const struct reg *regs, unsigned int n_regs)
+int nm_block_init(struct block *b, const struct reg *regs, unsigned int n_regs)
 {
 	b->regs = regs;
 	b->n_regs = n_regs;
@@ -25,11 +25,11 @@ int block_init(struct block *b, const struct reg *regs, unsigned int n_regs)
 	b->values = calloc(b->n_values, sizeof(*b->values));
 	if (!b->values)
 		return -ENOMEM;
-	block_reset(b);
+	nm_block_reset(b);
 	return 0;
 }
 
-void block_fini(struct block *b)
+void nm_block_fini(struct block *b)
 {
 	free(b->first);
 	free(b->values);
@@ -37,7 +37,7 @@ void block_fini(struct block *b)
 	b->values = NULL;
 }
 
-void block_reset(struct block *b)
+void nm_block_reset(struct block *b)
 {
 	for (unsigned int r = 0; r < b->n_regs; r++)
 		for (uint32_t i = 0; i < count_of(&b->regs[r]); i++)
@@ -70,16 +70,19 @@ static void refused(struct nm_device *dev, const struct block *b, const struct r
 	uint64_t key = (uint64_t)b->bar << 62 | (b->base + offset) << 1 | (what[0] == 'w');
 
 	if (reg)
-		guest_error(dev, key, "%s %s register %s (%s + 0x%x, BAR %u + 0x%llx), value 0x%x", what,
-			    reg->access == REG_RO ? "to read-only" : "of write-only", reg->name,
-			    b->name, offset, b->bar, (unsigned long long)(b->base + offset), value);
+		nm_guest_error(dev, key,
+			       "%s %s register %s (%s + 0x%x, BAR %u + 0x%llx), value 0x%x", what,
+			       reg->access == REG_RO ? "to read-only" : "of write-only", reg->name,
+			       b->name, offset, b->bar, (unsigned long long)(b->base + offset),
+			       value);
 	else
-		guest_error(dev, key, "%s of no register: %s + 0x%x (BAR %u + 0x%llx), value 0x%x",
-			    what, b->name, offset, b->bar, (unsigned long long)(b->base + offset),
-			    value);
+		nm_guest_error(dev, key,
+			       "%s of no register: %s + 0x%x (BAR %u + 0x%llx), value 0x%x", what,
+			       b->name, offset, b->bar, (unsigned long long)(b->base + offset),
+			       value);
 }
 
-uint32_t block_read(struct nm_device *dev, struct block *b, uint32_t offset)
+uint32_t nm_block_read(struct nm_device *dev, struct block *b, uint32_t offset)
 {
 	const struct reg *reg;
 	unsigned int r, i;
@@ -103,7 +106,7 @@ uint32_t block_read(struct nm_device *dev, struct block *b, uint32_t offset)
 	return value;
 }
 
-void block_write(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t value)
+void nm_block_write(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t value)
 {
 	const struct reg *reg;
 	unsigned int r, i;
@@ -129,5 +132,5 @@ void block_write(struct nm_device *dev, struct block *b, uint32_t offset, uint32
 	if (b->ops.write)
 		b->ops.write(dev, b, r, i, old, value);
 	pthread_mutex_unlock(&dev->lock);
-	irq_flush(dev);
+	nm_irq_flush(dev);
 }

@@ -31,9 +31,14 @@ struct reg {
 };
 
 /* Row of a table; the name is passed apart because it must not be expanded. */
-#define REG_(label, acc, off, n, step, rst, msk)                                                   \
-	{ .name = (label), .offset = (off), .count = (n), .stride = (step), .reset = (rst),        \
-	  .mask = (msk), .access = (acc) }
+#define REG_(label, acc, off, n, step, rst, msk) \
+	{ .name = (label),                       \
+	  .offset = (off),                       \
+	  .count = (n),                          \
+	  .stride = (step),                      \
+	  .reset = (rst),                        \
+	  .mask = (msk),                         \
+	  .access = (acc) }
 
 struct block_ops {
 	/* Register blocks; called with dev->lock held. Either may be NULL.
@@ -55,22 +60,22 @@ struct block {
 	unsigned int bar;
 	uint64_t base;
 	uint64_t size;
-	unsigned int kind;  /* row of device.c's table */
+	unsigned int kind; /* row of device.c's table */
 	unsigned int index; /* which one of its kind */
 	const struct reg *regs;
 	unsigned int n_regs;
-	uint32_t *first;  /* per register: its first value */
+	uint32_t *first; /* per register: its first value */
 	uint32_t *values; /* under dev->lock */
 	uint32_t n_values;
 	struct block_ops ops;
 };
 
 /* Gives a block its table and reset values. 0 or -ENOMEM. */
-int block_init(struct block *b, const struct reg *regs, unsigned int n_regs);
-void block_fini(struct block *b);
+int nm_block_init(struct block *b, const struct reg *regs, unsigned int n_regs);
+void nm_block_fini(struct block *b);
 
 /* All registers to reset values; no hook is called. Caller holds dev->lock. */
-void block_reset(struct block *b);
+void nm_block_reset(struct block *b);
 
 /* Value of register reg[i]; caller holds dev->lock. */
 static inline uint32_t *block_value(struct block *b, unsigned int reg, unsigned int i)
@@ -78,7 +83,7 @@ static inline uint32_t *block_value(struct block *b, unsigned int reg, unsigned 
 	return &b->values[b->first[reg] + i];
 }
 
-uint32_t block_read(struct nm_device *dev, struct block *b, uint32_t offset);
-void block_write(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t value);
+uint32_t nm_block_read(struct nm_device *dev, struct block *b, uint32_t offset);
+void nm_block_write(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t value);
 
 #endif /* NM_BLOCK_H */

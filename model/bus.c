@@ -17,8 +17,8 @@ enum target_kind { TARGET_MEMORY, TARGET_REMOTE, TARGET_SBUF };
 /* What answers at an address, and for how many bytes. */
 struct target {
 	enum target_kind kind;
-	uint8_t *ptr;	     /* TARGET_MEMORY */
-	uint64_t at;	     /* TARGET_REMOTE: iova; TARGET_SBUF: offset */
+	uint8_t *ptr; /* TARGET_MEMORY */
+	uint64_t at; /* TARGET_REMOTE: iova; TARGET_SBUF: offset */
 	struct nm_core *core; /* TARGET_SBUF */
 	uint64_t size;
 };
@@ -102,10 +102,11 @@ static bool find_host(struct nm_device *dev, uint64_t iova, unsigned int right, 
 	const struct dma_map *map;
 	uint64_t at;
 
-	if (!pci_bus_master(dev)) {
-		guest_error(dev, GUEST_KEY(GUEST_BUS_MASTER, 0, 0),
-			    "access to host memory 0x%llx while PCI command has bus mastering off",
-			    (unsigned long long)iova);
+	if (!nm_pci_bus_master(dev)) {
+		nm_guest_error(dev, GUEST_KEY(GUEST_BUS_MASTER, 0, 0),
+			       "access to host memory 0x%llx while PCI command has bus mastering "
+			       "off",
+			       (unsigned long long)iova);
 		return false;
 	}
 	if (i == dev->n_maps)
@@ -237,12 +238,12 @@ static int transfer(struct nm_device *dev, uint64_t addr, void *buf, size_t size
 	return ret;
 }
 
-int bus_read(struct nm_device *dev, uint64_t addr, void *buf, size_t size)
+int nm_bus_read(struct nm_device *dev, uint64_t addr, void *buf, size_t size)
 {
 	return transfer(dev, addr, buf, size, false);
 }
 
-int bus_write(struct nm_device *dev, uint64_t addr, const void *buf, size_t size)
+int nm_bus_write(struct nm_device *dev, uint64_t addr, const void *buf, size_t size)
 {
 	return transfer(dev, addr, (void *)buf, size, true);
 }
@@ -256,10 +257,10 @@ static int copy_bounced(struct nm_device *dev, uint64_t dst, uint64_t src, size_
 		size_t n = least(size, sizeof(buf));
 
 		*failed = M2S;
-		if (bus_read(dev, src, buf, n))
+		if (nm_bus_read(dev, src, buf, n))
 			return -EFAULT;
 		*failed = S2M;
-		if (bus_write(dev, dst, buf, n))
+		if (nm_bus_write(dev, dst, buf, n))
 			return -EFAULT;
 		src += n;
 		dst += n;
@@ -268,7 +269,7 @@ static int copy_bounced(struct nm_device *dev, uint64_t dst, uint64_t src, size_
 	return 0;
 }
 
-int bus_copy(struct nm_device *dev, uint64_t dst, uint64_t src, size_t size, enum half *failed)
+int nm_bus_copy(struct nm_device *dev, uint64_t dst, uint64_t src, size_t size, enum half *failed)
 {
 	struct target s, d;
 	int ret = -EFAULT;

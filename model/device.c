@@ -10,11 +10,11 @@
 
 #include "device.h"
 
-#define HBM_DEFAULT (4ull << 30)
-#define HBM_MIN     (64ull << 20)
+#define HBM_DEFAULT    (4ull << 30)
+#define HBM_MIN	       (64ull << 20)
 #define SERIAL_DEFAULT 0x4e4d303030303031ull
 
-/* --- reports ----------------------------------------------------------------------------- */
+/* --- reports ------------------------------------------------------------------ */
 
 static void log_line(struct nm_device *dev, int level, const char *fmt, va_list args)
 {
@@ -49,8 +49,8 @@ static bool first_time(struct nm_device *dev, uint64_t key)
 	key++; /* 0 marks a free place */
 	pthread_mutex_lock(&dev->log_lock);
 	for (size_t i = 0; i < NM_GUEST_ERRORS; i++) {
-		uint64_t *place = &dev->reported[(key * 0x9e3779b97f4a7c15ull + i) %
-						 NM_GUEST_ERRORS];
+		uint64_t *place =
+			&dev->reported[(key * 0x9e3779b97f4a7c15ull + i) % NM_GUEST_ERRORS];
 
 		if (*place == key)
 			break;
@@ -64,7 +64,7 @@ static bool first_time(struct nm_device *dev, uint64_t key)
 	return fresh;
 }
 
-void guest_error(struct nm_device *dev, uint64_t key, const char *fmt, ...)
+void nm_guest_error(struct nm_device *dev, uint64_t key, const char *fmt, ...)
 {
 	va_list args;
 
@@ -81,13 +81,13 @@ uint64_t nm_guest_errors(struct nm_device *dev)
 	return atomic_load(&dev->guest_errors);
 }
 
-/* --- what lies where ------------------------------------------------------------------------ */
+/* --- what lies where ---------------------------------------------------------- */
 
 static int msix_init(struct nm_device *dev, struct block *b)
 {
 	(void)dev;
-	b->ops.window_read = msix_window_read;
-	b->ops.window_write = msix_window_write;
+	b->ops.window_read = nm_msix_window_read;
+	b->ops.window_write = nm_msix_window_write;
 	return 0;
 }
 
@@ -141,25 +141,25 @@ static const struct kind {
 	int (*init)(struct nm_device *dev, struct block *b);
 } kinds[] = {
 	{ "msix", EXI_BAR, 1, false, 0, EXI_MSIX_TABLE, NULL, 0x1000, msix_init },
-	{ "exi", EXI_BAR, 1, false, 0, EXI_MAGIC, NULL, EXI_TIME_LO - EXI_MAGIC, exi_init },
-	{ "time", EXI_BAR, 1, false, 0, EXI_TIME_LO, NULL, 8, time_init },
-	{ "features", EXI_BAR, 1, false, 0, EXI_FEATURES, NULL, 8, features_init },
-	{ "queues", EXI_BAR, 1, true, 0, 0, at_queues, EXI_QUEUE_CORE_STRIDE, queues_init },
+	{ "exi", EXI_BAR, 1, false, 0, EXI_MAGIC, NULL, EXI_TIME_LO - EXI_MAGIC, nm_exi_init },
+	{ "time", EXI_BAR, 1, false, 0, EXI_TIME_LO, NULL, 8, nm_time_init },
+	{ "features", EXI_BAR, 1, false, 0, EXI_FEATURES, NULL, 8, nm_features_init },
+	{ "queues", EXI_BAR, 1, true, 0, 0, at_queues, EXI_QUEUE_CORE_STRIDE, nm_queues_init },
 	{ "routes", EXI_BAR, 1, false, 0, EXI_UDMA_ROUTE(0, 0), NULL, EXI_UDMA_ROUTES * 4,
-	  routes_init },
+	  nm_routes_init },
 	{ "misc_ram", V3_BAR_APB_QEMU, 1, false, 0, V3_APB_MISC_RAM, NULL, V3_APB_MISC_RAM_BYTES,
-	  mailbox_init },
-	{ "reset", V3_BAR_APB_QEMU, 1, false, 0, V3_APB_QEMU_RESET, NULL, 4, reset_init },
+	  nm_mailbox_init },
+	{ "reset", V3_BAR_APB_QEMU, 1, false, 0, V3_APB_QEMU_RESET, NULL, 4, nm_reset_init },
 	{ "udma", V3_BAR_APB_QEMU, V3_UDMA_PER_CORE, true, 0, 0, at_udma, V3_APB_UDMA_BYTES,
-	  udma_init },
+	  nm_udma_init },
 	{ "udma", V3_BAR_APB_QEMU, V3_UDMA_HOST_ENGINES, false, V3_UDMA_D2H_0, 0, at_udma_host,
-	  V3_APB_UDMA_BYTES, udma_init },
+	  V3_APB_UDMA_BYTES, nm_udma_init },
 	{ "fis", V3_BAR_APB_QEMU, V3_UDMA_PER_CORE, true, 0, 0, at_fis, V3_APB_FIS_BYTES,
-	  fis_init },
-	{ "core_nq", V3_BAR_APB_QEMU, 1, true, 0, 0, at_core_nq, NQ_BLOCK_BYTES, core_nq_init },
+	  nm_fis_init },
+	{ "core_nq", V3_BAR_APB_QEMU, 1, true, 0, 0, at_core_nq, NQ_BLOCK_BYTES, nm_core_nq_init },
 	{ "topsp_nq", V3_BAR_APB_QEMU, V3_TOPSPS / V3_CORES, true, 0, 0, at_topsp_nq,
-	  NQ_BLOCK_BYTES, topsp_nq_init },
-	{ "tpb", V3_BAR_APB_QEMU, 1, true, 0, 0, at_tpb, V3_APB_TPB_BYTES, tpb_init },
+	  NQ_BLOCK_BYTES, nm_topsp_nq_init },
+	{ "tpb", V3_BAR_APB_QEMU, 1, true, 0, 0, at_tpb, V3_APB_TPB_BYTES, nm_tpb_init },
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -211,7 +211,7 @@ static int create_blocks(struct nm_device *dev)
 	return ret;
 }
 
-struct block *device_block(struct nm_device *dev, unsigned int bar, uint64_t offset)
+struct block *nm_device_block(struct nm_device *dev, unsigned int bar, uint64_t offset)
 {
 	unsigned int lo = 0, hi = dev->n_blocks;
 
@@ -231,42 +231,42 @@ struct block *device_block(struct nm_device *dev, unsigned int bar, uint64_t off
 	return &dev->blocks[lo - 1];
 }
 
-/* --- BAR access ------------------------------------------------------------------------------- */
+/* --- BAR access --------------------------------------------------------------- */
 
 static bool access_ok(struct nm_device *dev, unsigned int bar, uint64_t offset, unsigned int size)
 {
 	if ((size == 4 || size == 8) && offset % size == 0 && offset < nm_bar_size(dev, bar))
 		return true;
-	guest_error(dev, GUEST_KEY(GUEST_ACCESS, bar, size),
-		    "access to BAR %u + 0x%llx of %u bytes: want an aligned 4 or 8 below 0x%llx", bar,
-		    (unsigned long long)offset, size,
-		    (unsigned long long)nm_bar_size(dev, bar));
+	nm_guest_error(dev, GUEST_KEY(GUEST_ACCESS, bar, size),
+		       "access to BAR %u + 0x%llx of %u bytes: want an aligned 4 or 8 below 0x%llx",
+		       bar, (unsigned long long)offset, size,
+		       (unsigned long long)nm_bar_size(dev, bar));
 	return false;
 }
 
 static void no_block(struct nm_device *dev, const char *what, unsigned int bar, uint64_t offset)
 {
-	guest_error(dev, (uint64_t)bar << 62 | offset << 1 | (what[0] == 'w'),
-		    "%s of BAR %u + 0x%llx, where nothing is", what, bar,
-		    (unsigned long long)offset);
+	nm_guest_error(dev, (uint64_t)bar << 62 | offset << 1 | (what[0] == 'w'),
+		       "%s of BAR %u + 0x%llx, where nothing is", what, bar,
+		       (unsigned long long)offset);
 }
 
 static uint32_t read32(struct nm_device *dev, unsigned int bar, uint64_t offset)
 {
-	struct block *b = device_block(dev, bar, offset);
+	struct block *b = nm_device_block(dev, bar, offset);
 
 	if (b)
-		return block_read(dev, b, (uint32_t)(offset - b->base));
+		return nm_block_read(dev, b, (uint32_t)(offset - b->base));
 	no_block(dev, "read", bar, offset);
 	return UINT32_MAX;
 }
 
 static void write32(struct nm_device *dev, unsigned int bar, uint64_t offset, uint32_t value)
 {
-	struct block *b = device_block(dev, bar, offset);
+	struct block *b = nm_device_block(dev, bar, offset);
 
 	if (b)
-		block_write(dev, b, (uint32_t)(offset - b->base), value);
+		nm_block_write(dev, b, (uint32_t)(offset - b->base), value);
 	else
 		no_block(dev, "write", bar, offset);
 }
@@ -314,7 +314,7 @@ uint64_t nm_time_ns(struct nm_device *dev)
 	return latest;
 }
 
-/* --- the device's own thread --------------------------------------------------------------------- */
+/* --- the device's own thread -------------------------------------------------- */
 
 static bool have_work(const struct nm_device *dev)
 {
@@ -340,9 +340,9 @@ static void *device_thread(void *arg)
 		}
 		dev->busy = true;
 		if (dev->mailbox_triggered || dev->reset_asked)
-			mailbox_run(dev);
+			nm_mailbox_run(dev);
 		else
-			udma_run(dev);
+			nm_udma_run(dev);
 	}
 	dev->busy = false;
 	pthread_cond_broadcast(&dev->idle);
@@ -350,7 +350,7 @@ static void *device_thread(void *arg)
 	return NULL;
 }
 
-/* --- reset ------------------------------------------------------------------------------------------ */
+/* --- reset -------------------------------------------------------------------- */
 
 static void reset_core_blocks(struct nm_device *dev, uint32_t map)
 {
@@ -360,11 +360,11 @@ static void reset_core_blocks(struct nm_device *dev, uint32_t map)
 
 	for (unsigned int c = 0; c < dev->config.cores; c++) {
 		if (map >> c & 1)
-			block_reset(dev->core_nq[c]);
+			nm_block_reset(dev->core_nq[c]);
 		for (unsigned int i = 0; udma_map >> c & 1 && i < V3_UDMA_PER_CORE; i++)
-			udma_reset(dev->udma[c * V3_UDMA_PER_CORE + i]);
+			nm_udma_reset(dev->udma[c * V3_UDMA_PER_CORE + i]);
 		for (unsigned int i = 0; topsp_map >> c & 1 && i < topsps; i++)
-			block_reset(dev->topsp_nq[c * topsps + i]);
+			nm_block_reset(dev->topsp_nq[c * topsps + i]);
 	}
 }
 
@@ -373,14 +373,14 @@ static void reset_all_blocks(struct nm_device *dev)
 {
 	reset_core_blocks(dev, UINT32_MAX);
 	for (unsigned int e = V3_UDMA_D2H_0; e < V3_UDMA_ENGINES; e++)
-		udma_reset(dev->udma[e]);
-	block_reset(dev->routes);
-	block_reset(dev->exi);
+		nm_udma_reset(dev->udma[e]);
+	nm_block_reset(dev->routes);
+	nm_block_reset(dev->exi);
 	atomic_store(&dev->features, EXI_FEATURE_STALL_DETECT);
 	atomic_store(&dev->irq_todo, 0);
 }
 
-void device_reset_map(struct nm_device *dev, uint32_t map)
+void nm_device_reset_map(struct nm_device *dev, uint32_t map)
 {
 	for (unsigned int c = 0; c < dev->config.cores; c++)
 		if (!map || map >> c & 1)
@@ -407,10 +407,10 @@ void nm_device_reset(struct nm_device *dev)
 
 	pthread_mutex_lock(&dev->lock);
 	reset_all_blocks(dev);
-	mailbox_reset(dev);
-	block_reset(dev->reset_reg);
+	nm_mailbox_reset(dev);
+	nm_block_reset(dev->reset_reg);
 	pthread_mutex_unlock(&dev->lock);
-	pci_reset(dev);
+	nm_pci_reset(dev);
 
 	pthread_mutex_lock(&dev->lock);
 	dev->quiesce = false;
@@ -418,26 +418,26 @@ void nm_device_reset(struct nm_device *dev)
 	pthread_mutex_unlock(&dev->lock);
 }
 
-/* --- what the cores get --------------------------------------------------------------------------------- */
+/* --- what the cores get ------------------------------------------------------- */
 
 static int core_bus_read(void *dev, uint64_t addr, void *buf, size_t size)
 {
-	return bus_read(dev, addr, buf, size);
+	return nm_bus_read(dev, addr, buf, size);
 }
 
 static int core_bus_write(void *dev, uint64_t addr, const void *buf, size_t size)
 {
-	return bus_write(dev, addr, buf, size);
+	return nm_bus_write(dev, addr, buf, size);
 }
 
 static void *core_bus_hbm(void *dev, uint64_t addr, uint64_t size)
 {
-	return hbm_ptr(dev, addr, size);
+	return nm_hbm_at(dev, addr, size);
 }
 
 static void core_bus_irq(void *dev, unsigned int vector)
 {
-	msix_raise(dev, vector);
+	nm_msix_raise(dev, vector);
 }
 
 static void core_bus_notify(void *dev, unsigned int core, unsigned int engine, uint32_t pc,
@@ -452,7 +452,7 @@ static void core_bus_notify(void *dev, unsigned int core, unsigned int engine, u
 		.value = value,
 	};
 
-	notify_post(dev, core, engine, &entry);
+	nm_notify_post(dev, core, engine, &entry);
 }
 
 static void core_bus_log(void *dev, int level, const char *text)
@@ -489,7 +489,7 @@ static int create_cores(struct nm_device *dev)
 	return 0;
 }
 
-/* --- life ------------------------------------------------------------------------------------------------ */
+/* --- life --------------------------------------------------------------------- */
 
 static int check_config(struct nm_device *dev)
 {
@@ -533,13 +533,13 @@ int nm_device_create(const struct nm_config *config, struct nm_device **out)
 
 	ret = check_config(dev);
 	if (!ret)
-		ret = hbm_init(dev);
+		ret = nm_hbm_init(dev);
 	if (!ret)
 		ret = create_cores(dev);
 	if (!ret)
 		ret = create_blocks(dev);
 	if (!ret) {
-		pci_reset(dev);
+		nm_pci_reset(dev);
 		ret = -pthread_create(&dev->thread, NULL, device_thread, dev);
 		dev->thread_started = !ret;
 	}
@@ -566,12 +566,12 @@ void nm_device_destroy(struct nm_device *dev)
 		if (dev->core[c])
 			nm_core_destroy(dev->core[c]);
 	for (unsigned int i = 0; i < dev->n_blocks; i++)
-		block_fini(&dev->blocks[i]);
+		nm_block_fini(&dev->blocks[i]);
 	free(dev->blocks);
 	for (unsigned int e = 0; e < V3_UDMA_ENGINES; e++)
 		free(dev->udma[e]);
 	free(dev->maps);
-	hbm_fini(dev);
+	nm_hbm_fini(dev);
 	pthread_mutex_destroy(&dev->pci.lock);
 	pthread_rwlock_destroy(&dev->map_lock);
 	pthread_cond_destroy(&dev->idle);

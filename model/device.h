@@ -6,7 +6,7 @@
  * - All state hangs off struct nm_device; nothing is global.
  * - Only device.c knows which block lies where. vfio_user.c and inproc.c alone know who is outside,
  *   and use neuron_model.h like anyone else.
- * - A mistake of the guest is one guest_error(); it never stops the process.
+ * - A mistake of the guest is one nm_guest_error(); it never stops the process.
  * - Work that takes time (DMA, mailbox, reset) is done by the device's own thread, so that a
  *   register access never waits for it.
  *
@@ -49,7 +49,7 @@ struct pci {
 	uint8_t config[NM_CONFIG_BYTES];
 	uint8_t writable[NM_CONFIG_BYTES];
 	uint32_t msix[EXI_MSIX_VECTORS][4]; /* address low, high, data, control */
-	uint64_t pending;		    /* PBA */
+	uint64_t pending; /* PBA */
 };
 
 /* One direction of one UDMA queue. Under dev->lock; the device thread works on a copy. */
@@ -59,8 +59,8 @@ struct ring {
 	uint8_t current_id; /* ring ids (phase) that go with them */
 	uint8_t tail_id;
 	uint32_t pending; /* descriptors between them */
-	uint32_t done;	  /* bytes of the current descriptor already moved */
-	bool started;	/* the current descriptor was checked */
+	uint32_t done; /* bytes of the current descriptor already moved */
+	bool started; /* the current descriptor was checked */
 	uint32_t packet_bytes;
 	uint32_t packet_descs; /* of the packet under way; 0 between packets */
 	uint32_t comp_head;
@@ -75,9 +75,9 @@ struct udma {
 	struct block *block;
 	struct ring ring[HALVES][UDMA_QUEUES];
 	uint32_t state[HALVES]; /* UDMA_STATE_IDLE, _NORMAL, _ABORT */
-	uint16_t kicked;	/* queues that the device thread has to look at */
-	uint16_t busy;		/* queues that it is working on */
-	_Atomic uint16_t stop;	/* of them, those that the host resets: leave off soon */
+	uint16_t kicked; /* queues that the device thread has to look at */
+	uint16_t busy; /* queues that it is working on */
+	_Atomic uint16_t stop; /* of them, those that the host resets: leave off soon */
 };
 
 /* Position of one notification queue. Under dev->lock. */
@@ -107,7 +107,7 @@ struct nm_device {
 	pthread_t thread;
 	bool thread_started;
 	bool stop;
-	bool quiesce;	/* a reset waits: start nothing new */
+	bool quiesce; /* a reset waits: start nothing new */
 	bool busy;
 	bool mailbox_triggered;
 	bool resetting; /* reset by map under way */
@@ -119,7 +119,7 @@ struct nm_device {
 	struct block *core_nq[V3_CORES], *topsp_nq[V3_TOPSPS];
 	struct nq core_nq_state[V3_CORES][NQ_QUEUES];
 	struct udma *udma[V3_UDMA_ENGINES]; /* NULL: engine of an absent core */
-	unsigned int udma_next;		    /* fairness: engine to look at first */
+	unsigned int udma_next; /* fairness: engine to look at first */
 
 	_Atomic uint64_t irq_todo; /* vectors to fire once dev->lock is dropped */
 
@@ -132,13 +132,13 @@ struct nm_device {
 	_Atomic uint64_t guest_errors;
 };
 
-/* --- device.c ------------------------------------------------------------------ */
+/* --- device.c ----------------------------------------------------------------- */
 
 void nm_log(struct nm_device *dev, int level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Counts a guest error and reports it unless the same key was reported before. */
-void guest_error(struct nm_device *dev, uint64_t key, const char *fmt, ...)
+void nm_guest_error(struct nm_device *dev, uint64_t key, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Key for an error that is not tied to one address. */
@@ -146,66 +146,66 @@ void guest_error(struct nm_device *dev, uint64_t key, const char *fmt, ...)
 enum guest_kind { GUEST_BUS_MASTER, GUEST_UDMA, GUEST_MAILBOX, GUEST_NOTIFY, GUEST_ACCESS };
 
 /* The block at a BAR offset, NULL if there is none. */
-struct block *device_block(struct nm_device *dev, unsigned int bar, uint64_t offset);
+struct block *nm_device_block(struct nm_device *dev, unsigned int bar, uint64_t offset);
 
 /* Reset by map as in MBOX_RESET_MAP, 0: everything behind the PCI function. Device thread. */
-void device_reset_map(struct nm_device *dev, uint32_t map);
+void nm_device_reset_map(struct nm_device *dev, uint32_t map);
 
-/* --- hbm.c ---------------------------------------------------------------------- */
+/* --- hbm.c -------------------------------------------------------------------- */
 
-int hbm_init(struct nm_device *dev);
-void hbm_fini(struct nm_device *dev);
+int nm_hbm_init(struct nm_device *dev);
+void nm_hbm_fini(struct nm_device *dev);
 /* Memory behind a device address, NULL if [addr, addr + size) is not wholly in one stack. */
-void *hbm_ptr(struct nm_device *dev, uint64_t addr, uint64_t size);
+void *nm_hbm_at(struct nm_device *dev, uint64_t addr, uint64_t size);
 
-/* --- bus.c: device addresses ------------------------------------------------------ */
+/* --- bus.c: device addresses -------------------------------------------------- */
 
 /* 0, or -EFAULT when part of the range does not answer; nothing is moved then. Memory: an aligned
  * write of 1, 4 or 8 bytes is one store, seen after all earlier ones. */
-int bus_read(struct nm_device *dev, uint64_t addr, void *buf, size_t size);
-int bus_write(struct nm_device *dev, uint64_t addr, const void *buf, size_t size);
+int nm_bus_read(struct nm_device *dev, uint64_t addr, void *buf, size_t size);
+int nm_bus_write(struct nm_device *dev, uint64_t addr, const void *buf, size_t size);
 /* As a read and a write without a buffer between; *failed is the side that did not answer. */
-int bus_copy(struct nm_device *dev, uint64_t dst, uint64_t src, size_t size, enum half *failed);
+int nm_bus_copy(struct nm_device *dev, uint64_t dst, uint64_t src, size_t size, enum half *failed);
 
-/* --- pci.c ------------------------------------------------------------------------ */
+/* --- pci.c -------------------------------------------------------------------- */
 
-void pci_reset(struct nm_device *dev);
-bool pci_bus_master(struct nm_device *dev);
-void msix_raise(struct nm_device *dev, unsigned int vector);
+void nm_pci_reset(struct nm_device *dev);
+bool nm_pci_bus_master(struct nm_device *dev);
+void nm_msix_raise(struct nm_device *dev, unsigned int vector);
 /* Fires what irq_todo has gathered. Caller holds no lock. */
-void irq_flush(struct nm_device *dev);
-bool msix_window_read(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t *value);
-bool msix_window_write(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t value);
+void nm_irq_flush(struct nm_device *dev);
+bool nm_msix_window_read(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t *value);
+bool nm_msix_window_write(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t value);
 
-/* --- blocks: fill in b, which has BAR, base, size and index ------------------------- */
+/* --- blocks: fill in b, which has BAR, base, size and index ------------------- */
 
-int exi_init(struct nm_device *dev, struct block *b);
-int time_init(struct nm_device *dev, struct block *b);
-int features_init(struct nm_device *dev, struct block *b);
-int routes_init(struct nm_device *dev, struct block *b);
-int mailbox_init(struct nm_device *dev, struct block *b);
-int reset_init(struct nm_device *dev, struct block *b);
-int udma_init(struct nm_device *dev, struct block *b);
-int fis_init(struct nm_device *dev, struct block *b);
-int core_nq_init(struct nm_device *dev, struct block *b);
-int topsp_nq_init(struct nm_device *dev, struct block *b);
-int tpb_init(struct nm_device *dev, struct block *b);
-int queues_init(struct nm_device *dev, struct block *b);
+int nm_exi_init(struct nm_device *dev, struct block *b);
+int nm_time_init(struct nm_device *dev, struct block *b);
+int nm_features_init(struct nm_device *dev, struct block *b);
+int nm_routes_init(struct nm_device *dev, struct block *b);
+int nm_mailbox_init(struct nm_device *dev, struct block *b);
+int nm_reset_init(struct nm_device *dev, struct block *b);
+int nm_udma_init(struct nm_device *dev, struct block *b);
+int nm_fis_init(struct nm_device *dev, struct block *b);
+int nm_core_nq_init(struct nm_device *dev, struct block *b);
+int nm_topsp_nq_init(struct nm_device *dev, struct block *b);
+int nm_tpb_init(struct nm_device *dev, struct block *b);
+int nm_queues_init(struct nm_device *dev, struct block *b);
 
 /* Vector of a route register (EXI_VECTOR_*), or -1 when it is off. */
-int route_vector(uint32_t route);
+int nm_route_vector(uint32_t route);
 
 /* Reset of state that is not in a register table. Caller holds dev->lock. */
-void udma_reset(struct udma *u);
-void mailbox_reset(struct nm_device *dev);
+void nm_udma_reset(struct udma *u);
+void nm_mailbox_reset(struct nm_device *dev);
 
-/* Device thread, dev->lock held; drops it while working. udma_run: true if something was done. */
-void mailbox_run(struct nm_device *dev);
-bool udma_run(struct nm_device *dev);
+/* Device thread, dev->lock held; drops it while working. nm_udma_run: true if something was done. */
+void nm_mailbox_run(struct nm_device *dev);
+bool nm_udma_run(struct nm_device *dev);
 
 /* Appends an entry to queue NQ_INDEX(entry->type, engine) of a core, if the host set it up.
  * phase and time are filled in here. Any thread, without dev->lock. */
-void notify_post(struct nm_device *dev, unsigned int core, unsigned int engine,
-		 struct nq_entry *entry);
+void nm_notify_post(struct nm_device *dev, unsigned int core, unsigned int engine,
+		    struct nq_entry *entry);
 
 #endif /* NM_DEVICE_H */

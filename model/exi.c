@@ -5,7 +5,7 @@
  */
 #include "device.h"
 
-#define RO(off, n, step, rst) REG_(#off, REG_RO, off, n, step, rst, 0)
+#define RO(off, n, step, rst)	   REG_(#off, REG_RO, off, n, step, rst, 0)
 #define RW(off, n, step, rst, msk) REG_(#off, REG_RW, off, n, step, rst, msk)
 
 /* Offsets of the table are from the block, which starts at EXI_MAGIC. */
@@ -51,14 +51,14 @@ static uint32_t exi_read(struct nm_device *dev, struct block *b, unsigned int re
 	}
 }
 
-int exi_init(struct nm_device *dev, struct block *b)
+int nm_exi_init(struct nm_device *dev, struct block *b)
 {
 	(void)dev;
 	b->ops.read = exi_read;
-	return block_init(b, exi_regs, N_REGS);
+	return nm_block_init(b, exi_regs, N_REGS);
 }
 
-/* --- time: a window, because cores are asked without dev->lock ---------------------------- */
+/* --- time: a window, because cores are asked without dev->lock ---------------- */
 
 static bool time_read(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t *value)
 {
@@ -84,7 +84,7 @@ static bool time_write(struct nm_device *dev, struct block *b, uint32_t offset, 
 	return false;
 }
 
-int time_init(struct nm_device *dev, struct block *b)
+int nm_time_init(struct nm_device *dev, struct block *b)
 {
 	(void)dev;
 	b->ops.window_read = time_read;
@@ -92,7 +92,7 @@ int time_init(struct nm_device *dev, struct block *b)
 	return 0;
 }
 
-/* --- features ------------------------------------------------------------------------------ */
+/* --- features ----------------------------------------------------------------- */
 
 static const struct reg feature_regs[] = {
 	RW(EXI_FEATURES - EXI_FEATURES, 0, 0, EXI_FEATURE_STALL_DETECT, EXI_FEATURE_STALL_DETECT),
@@ -108,33 +108,33 @@ static void features_write(struct nm_device *dev, struct block *b, unsigned int 
 	atomic_store(&dev->features, value);
 }
 
-int features_init(struct nm_device *dev, struct block *b)
+int nm_features_init(struct nm_device *dev, struct block *b)
 {
 	dev->exi = b;
 	atomic_store(&dev->features, EXI_FEATURE_STALL_DETECT);
 	b->ops.write = features_write;
-	return block_init(b, feature_regs, 1);
+	return nm_block_init(b, feature_regs, 1);
 }
 
-/* --- UDMA interrupt routes ------------------------------------------------------------ */
+/* --- UDMA interrupt routes ---------------------------------------------------- */
 
 static const struct reg route_regs[] = {
 	RW(EXI_UDMA_ROUTE(0, 0) - EXI_UDMA_ROUTE(0, 0), EXI_UDMA_ROUTES, 4, 0,
 	   EXI_VECTOR_ENABLE | EXI_VECTOR_MASK),
 };
 
-int routes_init(struct nm_device *dev, struct block *b)
+int nm_routes_init(struct nm_device *dev, struct block *b)
 {
 	dev->routes = b;
-	return block_init(b, route_regs, 1);
+	return nm_block_init(b, route_regs, 1);
 }
 
-int route_vector(uint32_t route)
+int nm_route_vector(uint32_t route)
 {
 	return route & EXI_VECTOR_ENABLE ? (int)(route & EXI_VECTOR_MASK) : -1;
 }
 
-/* --- queues of a core ------------------------------------------------------------------ */
+/* --- queues of a core --------------------------------------------------------- */
 
 static bool queues_read(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t *value)
 {
@@ -148,7 +148,7 @@ static bool queues_write(struct nm_device *dev, struct block *b, uint32_t offset
 	return true;
 }
 
-int queues_init(struct nm_device *dev, struct block *b)
+int nm_queues_init(struct nm_device *dev, struct block *b)
 {
 	(void)dev;
 	b->ops.window_read = queues_read;

@@ -11,7 +11,7 @@
 
 #include "device.h"
 
-int hbm_init(struct nm_device *dev)
+int nm_hbm_init(struct nm_device *dev)
 {
 	uint64_t size = dev->config.hbm_bytes * V3_HBM_STACKS;
 
@@ -20,8 +20,8 @@ int hbm_init(struct nm_device *dev)
 		return -errno;
 	if (ftruncate(dev->hbm_fd, (off_t)size))
 		return -errno;
-	dev->hbm = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-			dev->hbm_fd, 0);
+	dev->hbm = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, dev->hbm_fd,
+			0);
 	if (dev->hbm == MAP_FAILED) {
 		dev->hbm = NULL;
 		return -errno;
@@ -31,7 +31,7 @@ int hbm_init(struct nm_device *dev)
 	return 0;
 }
 
-void hbm_fini(struct nm_device *dev)
+void nm_hbm_fini(struct nm_device *dev)
 {
 	if (dev->hbm)
 		munmap(dev->hbm, dev->config.hbm_bytes * V3_HBM_STACKS);
@@ -39,7 +39,7 @@ void hbm_fini(struct nm_device *dev)
 		close(dev->hbm_fd);
 }
 
-void *hbm_ptr(struct nm_device *dev, uint64_t addr, uint64_t size)
+void *nm_hbm_at(struct nm_device *dev, uint64_t addr, uint64_t size)
 {
 	uint64_t stack_bytes = dev->config.hbm_bytes;
 

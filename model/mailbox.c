@@ -9,8 +9,8 @@
 #include "device.h"
 
 #define RO(off, n, step) REG_(#off, REG_RO, off, n, step, 0, 0)
-#define RW(off, n) REG_(#off, REG_RW, off, n, 4, 0, 0)
-#define WO(off) REG_(#off, REG_WO, off, 0, 0, 0, 0)
+#define RW(off, n)	 REG_(#off, REG_RW, off, n, 4, 0, 0)
+#define WO(off)		 REG_(#off, REG_WO, off, 0, 0, 0, 0)
 
 #define API_VERSION 5 /* the last one with the plain register-read protocol */
 
@@ -81,11 +81,11 @@ static void misc_write(struct nm_device *dev, struct block *b, unsigned int reg,
 	pthread_cond_signal(&dev->work);
 }
 
-void mailbox_reset(struct nm_device *dev)
+void nm_mailbox_reset(struct nm_device *dev)
 {
 	struct block *b = dev->misc_ram;
 
-	block_reset(b);
+	nm_block_reset(b);
 	*block_value(b, R_API_VERSION, 0) = API_VERSION;
 	*block_value(b, R_DEVICE_ID, 0) = dev->config.device_id;
 	*block_value(b, R_SERIAL_LO, 0) = (uint32_t)dev->config.serial;
@@ -94,26 +94,26 @@ void mailbox_reset(struct nm_device *dev)
 	dev->reset_asked = false;
 }
 
-int mailbox_init(struct nm_device *dev, struct block *b)
+int nm_mailbox_init(struct nm_device *dev, struct block *b)
 {
 	int ret;
 
 	dev->misc_ram = b;
 	b->ops.write = misc_write;
-	ret = block_init(b, misc_regs, N_REGS);
+	ret = nm_block_init(b, misc_regs, N_REGS);
 	if (!ret)
-		mailbox_reset(dev);
+		nm_mailbox_reset(dev);
 	return ret;
 }
 
-/* --- the reset register of revision 255 --------------------------------------------------- */
+/* --- the reset register of revision 255 --------------------------------------- */
 
 static const struct reg reset_regs[] = {
 	REG_("V3_APB_QEMU_RESET", REG_RW, 0, 0, 0, 0, 0),
 };
 
-static uint32_t reset_read(struct nm_device *dev, struct block *b, unsigned int reg,
-			   unsigned int i, uint32_t value)
+static uint32_t reset_read(struct nm_device *dev, struct block *b, unsigned int reg, unsigned int i,
+			   uint32_t value)
 {
 	(void)b;
 	(void)reg;
@@ -134,15 +134,15 @@ static void reset_write(struct nm_device *dev, struct block *b, unsigned int reg
 	pthread_cond_signal(&dev->work);
 }
 
-int reset_init(struct nm_device *dev, struct block *b)
+int nm_reset_init(struct nm_device *dev, struct block *b)
 {
 	dev->reset_reg = b;
 	b->ops.read = reset_read;
 	b->ops.write = reset_write;
-	return block_init(b, reset_regs, 1);
+	return nm_block_init(b, reset_regs, 1);
 }
 
-/* --- requests --------------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------- */
 
 static bool crc_ok(const struct mbox_request *req, const uint8_t *payload, size_t n)
 {
@@ -178,8 +178,8 @@ static bool read_register(struct nm_device *dev, uint64_t addr, uint32_t *value)
 		*value = (uint32_t)nm_bar_read(dev, V3_BAR_APB_QEMU, apb_parts[i].apb + at, 4);
 		return true;
 	}
-	guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 1, 0),
-		    "mailbox: read of 0x%llx, which is no register", (unsigned long long)addr);
+	nm_guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 1, 0),
+		       "mailbox: read of 0x%llx, which is no register", (unsigned long long)addr);
 	return false;
 }
 
@@ -195,9 +195,10 @@ static void cmd_read_regs(struct nm_device *dev, const uint8_t *payload, size_t 
 
 	reply->head.error = MBOX_FAILED;
 	if (!count || n % sizeof(uint64_t) || count > MBOX_READ_REGS_MAX) {
-		guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 2, 0),
-			    "mailbox: register read with %zu bytes of addresses: want 8 to %d in steps of 8",
-			    n, MBOX_READ_REGS_MAX * 8);
+		nm_guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 2, 0),
+			       "mailbox: register read with %zu bytes of addresses: want 8 to %d "
+			       "in steps of 8",
+			       n, MBOX_READ_REGS_MAX * 8);
 		return;
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -216,8 +217,8 @@ static void cmd_post_metrics(struct nm_device *dev, const uint8_t *payload, size
 {
 	(void)payload; /* would go to the service provider */
 	if (n > MBOX_METRICS_BYTES) {
-		guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 3, 0),
-			    "mailbox: %zu bytes of metrics, limit %d", n, MBOX_METRICS_BYTES);
+		nm_guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 3, 0),
+			       "mailbox: %zu bytes of metrics, limit %d", n, MBOX_METRICS_BYTES);
 		reply->head.error = MBOX_FAILED;
 	}
 }
@@ -247,26 +248,28 @@ static void execute(struct nm_device *dev, const struct mbox_request *req, const
 /* A damaged request gets no answer: its sequence can't be trusted. The driver tries again. */
 static bool fetch(struct nm_device *dev, uint64_t addr, struct mbox_request *req, uint8_t *payload)
 {
-	if (bus_read(dev, addr, req, sizeof(*req))) {
-		guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 4, 0),
-			    "mailbox: request at 0x%llx does not answer", (unsigned long long)addr);
+	if (nm_bus_read(dev, addr, req, sizeof(*req))) {
+		nm_guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 4, 0),
+			       "mailbox: request at 0x%llx does not answer",
+			       (unsigned long long)addr);
 		return false;
 	}
 	if (req->size < sizeof(*req) || !req->sequence) {
-		guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 5, 0),
-			    "mailbox: request of %u bytes with sequence %u: want at least %zu and 1..255",
-			    req->size, req->sequence, sizeof(*req));
+		nm_guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 5, 0),
+			       "mailbox: request of %u bytes with sequence %u: want at least %zu "
+			       "and 1..255",
+			       req->size, req->sequence, sizeof(*req));
 		return false;
 	}
-	if (bus_read(dev, addr + sizeof(*req), payload, req->size - sizeof(*req))) {
-		guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 6, 0),
-			    "mailbox: payload of request at 0x%llx, %u bytes, does not answer",
-			    (unsigned long long)addr, req->size);
+	if (nm_bus_read(dev, addr + sizeof(*req), payload, req->size - sizeof(*req))) {
+		nm_guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 6, 0),
+			       "mailbox: payload of request at 0x%llx, %u bytes, does not answer",
+			       (unsigned long long)addr, req->size);
 		return false;
 	}
 	if (!crc_ok(req, payload, req->size - sizeof(*req))) {
-		guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 7, 0),
-			    "mailbox: CRC 0x%x of request %u is wrong", req->crc, req->sequence);
+		nm_guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 7, 0),
+			       "mailbox: CRC 0x%x of request %u is wrong", req->crc, req->sequence);
 		return false;
 	}
 	return true;
@@ -275,13 +278,14 @@ static bool fetch(struct nm_device *dev, uint64_t addr, struct mbox_request *req
 static void respond(struct nm_device *dev, uint64_t addr, struct reply *reply)
 {
 	/* Everything, then the sequence that the driver polls for. */
-	int ret = bus_write(dev, addr + 1, (uint8_t *)reply + 1, reply->head.size - 1u);
+	int ret = nm_bus_write(dev, addr + 1, (uint8_t *)reply + 1, reply->head.size - 1u);
 
 	if (!ret)
-		ret = bus_write(dev, addr, &reply->head.sequence, 1);
+		ret = nm_bus_write(dev, addr, &reply->head.sequence, 1);
 	if (ret)
-		guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 8, 0),
-			    "mailbox: response at 0x%llx does not answer", (unsigned long long)addr);
+		nm_guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 8, 0),
+			       "mailbox: response at 0x%llx does not answer",
+			       (unsigned long long)addr);
 }
 
 static void request(struct nm_device *dev, uint64_t from, uint64_t to)
@@ -304,13 +308,13 @@ static void run_reset(struct nm_device *dev, uint32_t map)
 	dev->resetting = true;
 	*status |= MBOX_STATUS_NOT_READY;
 	pthread_mutex_unlock(&dev->lock);
-	device_reset_map(dev, map);
+	nm_device_reset_map(dev, map);
 	pthread_mutex_lock(&dev->lock);
 	*status &= ~MBOX_STATUS_NOT_READY;
 	dev->resetting = false;
 }
 
-void mailbox_run(struct nm_device *dev)
+void nm_mailbox_run(struct nm_device *dev)
 {
 	if (dev->reset_asked) {
 		dev->resetting = true;
@@ -329,9 +333,10 @@ void mailbox_run(struct nm_device *dev)
 		else if (type == MBOX_RESET_CORES && map)
 			run_reset(dev, map);
 		else
-			guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 9, 0),
-				    "mailbox: reset type %u with map 0x%x: want %u, or %u with a map",
-				    type, map, MBOX_RESET_DEVICE, MBOX_RESET_CORES);
+			nm_guest_error(dev, GUEST_KEY(GUEST_MAILBOX, 9, 0),
+				       "mailbox: reset type %u with map 0x%x: want %u, or %u with "
+				       "a map",
+				       type, map, MBOX_RESET_DEVICE, MBOX_RESET_CORES);
 	} else {
 		uint64_t from = (uint64_t)misc(dev, R_REQUEST_HI) << 32 | misc(dev, R_REQUEST_LO);
 		uint64_t to = (uint64_t)misc(dev, R_RESPONSE_HI) << 32 | misc(dev, R_RESPONSE_LO);

@@ -28,7 +28,8 @@ static const struct argp_option option_table[] = {
 	{ "cores", 'c', "N", 0, "NeuronCores, 1 to 8 (default 8)", 0 },
 	{ "hbm", 'm', "SIZE", 0,
 	  "size of each of the 4 HBM stacks: a power of two from 64M to 64G, with suffix M or G "
-	  "for MiB or GiB (default 4G). Host memory is used only for what is touched", 0 },
+	  "for MiB or GiB (default 4G). Host memory is used only for what is touched",
+	  0 },
 	{ "serial", KEY_SERIAL, "N", 0, "serial number of the device", 0 },
 	{ "device-id", KEY_ID, "N", 0, "routing id of the device in its server (default 0)", 0 },
 	{ "log-level", KEY_LOG, "LEVEL", 0,
@@ -109,10 +110,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-	option_table, parse, NULL,
+	option_table,
+	parse,
+	NULL,
 	"Serves a virtual Trainium2 to one vfio-user client at a time, for instance QEMU's "
 	"vfio-user-pci. Each client gets a freshly powered-on device.",
-	NULL, NULL, NULL,
+	NULL,
+	NULL,
+	NULL,
 };
 
 /* A socket file that nobody listens on is left from a server that was killed. */

@@ -22,31 +22,31 @@ static void nq_write(struct nm_device *dev, struct block *b, unsigned int reg, u
 	if (reg != R_SIZE)
 		return;
 	if (value & (value - 1) || (value && value < sizeof(struct nq_entry))) {
-		guest_error(dev, GUEST_KEY(GUEST_NOTIFY, b->index, i),
-			    "%s queue %u: size %u is not a power of two of at least %zu; halted",
-			    b->name, i, value, sizeof(struct nq_entry));
+		nm_guest_error(dev, GUEST_KEY(GUEST_NOTIFY, b->index, i),
+			       "%s queue %u: size %u is not a power of two of at least %zu; halted",
+			       b->name, i, value, sizeof(struct nq_entry));
 		*block_value(b, R_SIZE, i) = 0;
 	}
 	if (b->index < dev->config.cores && b == dev->core_nq[b->index])
 		dev->core_nq_state[b->index][i] = (struct nq){ .position = 0, .phase = 1 };
 }
 
-int core_nq_init(struct nm_device *dev, struct block *b)
+int nm_core_nq_init(struct nm_device *dev, struct block *b)
 {
 	dev->core_nq[b->index] = b;
 	b->ops.write = nq_write;
-	return block_init(b, nq_regs, N_REGS);
+	return nm_block_init(b, nq_regs, N_REGS);
 }
 
-int topsp_nq_init(struct nm_device *dev, struct block *b)
+int nm_topsp_nq_init(struct nm_device *dev, struct block *b)
 {
 	dev->topsp_nq[b->index] = b;
 	b->ops.write = nq_write;
-	return block_init(b, nq_regs, N_REGS);
+	return nm_block_init(b, nq_regs, N_REGS);
 }
 
-void notify_post(struct nm_device *dev, unsigned int core, unsigned int engine,
-		 struct nq_entry *entry)
+void nm_notify_post(struct nm_device *dev, unsigned int core, unsigned int engine,
+		    struct nq_entry *entry)
 {
 	struct block *b = dev->core_nq[core];
 	unsigned int i = NQ_INDEX(entry->type, engine < NQ_PER_TYPE ? engine : NQ_PER_TYPE - 1);
@@ -72,9 +72,9 @@ void notify_post(struct nm_device *dev, unsigned int core, unsigned int engine,
 
 	entry->time_ns = nm_core_time_ns(dev->core[core]);
 	/* The phase byte is the first; write it last. */
-	if (bus_write(dev, addr + 1, (uint8_t *)entry + 1, sizeof(*entry) - 1) ||
-	    bus_write(dev, addr, entry, 1))
-		guest_error(dev, GUEST_KEY(GUEST_NOTIFY, core, 0x10000 + i),
-			    "core %u notification queue %u: 0x%llx does not answer", core, i,
-			    (unsigned long long)addr);
+	if (nm_bus_write(dev, addr + 1, (uint8_t *)entry + 1, sizeof(*entry) - 1) ||
+	    nm_bus_write(dev, addr, entry, 1))
+		nm_guest_error(dev, GUEST_KEY(GUEST_NOTIFY, core, 0x10000 + i),
+			       "core %u notification queue %u: 0x%llx does not answer", core, i,
+			       (unsigned long long)addr);
 }

@@ -9,47 +9,47 @@
 #include "device.h"
 
 /* Configuration space header. */
-#define CFG_VENDOR     0x00
-#define CFG_DEVICE     0x02
-#define CFG_COMMAND    0x04
-#define   COMMAND_MEMORY   0x0002u
-#define   COMMAND_MASTER   0x0004u
-#define   COMMAND_WRITABLE 0x0546u /* also parity and SERR response, INTx disable */
-#define CFG_STATUS     0x06
-#define   STATUS_CAPS      0x0010u
-#define CFG_REVISION   0x08
-#define CFG_CLASS      0x0a
-#define CFG_CACHE_LINE 0x0c
-#define CFG_BAR(n)     (0x10 + (n) * 4)
-#define   BAR_64           0x4u
-#define   BAR_PREFETCH     0x8u
-#define CFG_SUBVENDOR  0x2c
-#define CFG_SUBDEVICE  0x2e
-#define CFG_CAPS       0x34
-#define CFG_INT_LINE   0x3c
+#define CFG_VENDOR	 0x00
+#define CFG_DEVICE	 0x02
+#define CFG_COMMAND	 0x04
+#define COMMAND_MEMORY	 0x0002u
+#define COMMAND_MASTER	 0x0004u
+#define COMMAND_WRITABLE 0x0546u /* also parity and SERR response, INTx disable */
+#define CFG_STATUS	 0x06
+#define STATUS_CAPS	 0x0010u
+#define CFG_REVISION	 0x08
+#define CFG_CLASS	 0x0a
+#define CFG_CACHE_LINE	 0x0c
+#define CFG_BAR(n)	 (0x10 + (n) * 4)
+#define BAR_64		 0x4u
+#define BAR_PREFETCH	 0x8u
+#define CFG_SUBVENDOR	 0x2c
+#define CFG_SUBDEVICE	 0x2e
+#define CFG_CAPS	 0x34
+#define CFG_INT_LINE	 0x3c
 
 /* Capabilities, in the order of their list. */
-#define CAP_PM         0x40
-#define   CAP_PM_ID        0x01
-#define   CAP_PM_VERSION   0x0003u
-#define   CAP_PM_NO_SOFT_RESET 0x0008u
-#define CAP_PCIE       0x50
-#define   CAP_PCIE_ID      0x10
-#define   PCIE_V2_ENDPOINT 0x0002u
-#define   DEVCAP_PAYLOAD_512 0x2u
-#define   DEVCAP_ROLE_ERRORS 0x00008000u
-#define   DEVCAP_FLR       0x10000000u
-#define   DEVCTL           0x08
-#define   DEVCTL_WRITABLE  0x7fffu
-#define   DEVCTL_FLR       0x8000u
-#define   LINK_GEN5_X16    0x105u /* speed and width fields of capability and status */
-#define   LINK2            0x30
-#define CAP_MSIX       0x90
-#define   CAP_MSIX_ID      0x11
-#define   MSIX_CONTROL     0x02
-#define   MSIX_ENABLE      0x8000u
-#define   MSIX_MASK_ALL    0x4000u
-#define MSIX_ENTRY_MASKED  0x1u
+#define CAP_PM		     0x40
+#define CAP_PM_ID	     0x01
+#define CAP_PM_VERSION	     0x0003u
+#define CAP_PM_NO_SOFT_RESET 0x0008u
+#define CAP_PCIE	     0x50
+#define CAP_PCIE_ID	     0x10
+#define PCIE_V2_ENDPOINT     0x0002u
+#define DEVCAP_PAYLOAD_512   0x2u
+#define DEVCAP_ROLE_ERRORS   0x00008000u
+#define DEVCAP_FLR	     0x10000000u
+#define DEVCTL		     0x08
+#define DEVCTL_WRITABLE	     0x7fffu
+#define DEVCTL_FLR	     0x8000u
+#define LINK_GEN5_X16	     0x105u /* speed and width fields of capability and status */
+#define LINK2		     0x30
+#define CAP_MSIX	     0x90
+#define CAP_MSIX_ID	     0x11
+#define MSIX_CONTROL	     0x02
+#define MSIX_ENABLE	     0x8000u
+#define MSIX_MASK_ALL	     0x4000u
+#define MSIX_ENTRY_MASKED    0x1u
 
 static void put16(uint8_t *p, unsigned int v)
 {
@@ -119,7 +119,7 @@ static void set_caps(struct pci *pci)
 	put32(c + CAP_MSIX + 8, EXI_MSIX_PBA | EXI_BAR);
 }
 
-void pci_reset(struct nm_device *dev)
+void nm_pci_reset(struct nm_device *dev)
 {
 	struct pci *pci = &dev->pci;
 	uint8_t *c = pci->config;
@@ -155,7 +155,7 @@ static uint32_t command(const struct pci *pci)
 	return get(pci->config + CFG_COMMAND, 2);
 }
 
-bool pci_bus_master(struct nm_device *dev)
+bool nm_pci_bus_master(struct nm_device *dev)
 {
 	bool on;
 
@@ -188,7 +188,7 @@ static void fire(struct nm_device *dev, uint64_t ready)
 			dev->config.irq(dev->config.user, v);
 }
 
-void msix_raise(struct nm_device *dev, unsigned int vector)
+void nm_msix_raise(struct nm_device *dev, unsigned int vector)
 {
 	struct pci *pci = &dev->pci;
 	uint64_t ready = 0;
@@ -206,16 +206,16 @@ void msix_raise(struct nm_device *dev, unsigned int vector)
 	fire(dev, ready);
 }
 
-void irq_flush(struct nm_device *dev)
+void nm_irq_flush(struct nm_device *dev)
 {
 	uint64_t todo = atomic_exchange(&dev->irq_todo, 0);
 
 	for (unsigned int v = 0; todo; v++, todo >>= 1)
 		if (todo & 1)
-			msix_raise(dev, v);
+			nm_msix_raise(dev, v);
 }
 
-bool msix_window_read(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t *value)
+bool nm_msix_window_read(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t *value)
 {
 	struct pci *pci = &dev->pci;
 	bool found = true;
@@ -234,7 +234,7 @@ bool msix_window_read(struct nm_device *dev, struct block *b, uint32_t offset, u
 	return found;
 }
 
-bool msix_window_write(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t value)
+bool nm_msix_window_write(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t value)
 {
 	struct pci *pci = &dev->pci;
 	uint64_t ready;
@@ -243,8 +243,8 @@ bool msix_window_write(struct nm_device *dev, struct block *b, uint32_t offset, 
 	if (offset >= EXI_MSIX_VECTORS * 16)
 		return false;
 	pthread_mutex_lock(&pci->lock);
-	pci->msix[offset / 16][offset / 4 % 4] =
-		offset / 4 % 4 == 3 ? value & MSIX_ENTRY_MASKED : value;
+	pci->msix[offset / 16][offset / 4 % 4] = offset / 4 % 4 == 3 ? value & MSIX_ENTRY_MASKED :
+								       value;
 	ready = take_ready(pci);
 	pthread_mutex_unlock(&pci->lock);
 	fire(dev, ready);
@@ -253,12 +253,12 @@ bool msix_window_write(struct nm_device *dev, struct block *b, uint32_t offset, 
 
 static bool config_access_ok(struct nm_device *dev, uint32_t offset, unsigned int size)
 {
-	if ((size == 1 || size == 2 || size == 4) && offset % size == 0 &&
-	    offset < NM_CONFIG_BYTES)
+	if ((size == 1 || size == 2 || size == 4) && offset % size == 0 && offset < NM_CONFIG_BYTES)
 		return true;
-	guest_error(dev, GUEST_KEY(GUEST_ACCESS, size, offset & 0xffffff),
-		    "configuration access at 0x%x of %u bytes: want an aligned 1, 2 or 4 below 0x%x",
-		    offset, size, NM_CONFIG_BYTES);
+	nm_guest_error(dev, GUEST_KEY(GUEST_ACCESS, size, offset & 0xffffff),
+		       "configuration access at 0x%x of %u bytes: want an aligned 1, 2 or 4 below "
+		       "0x%x",
+		       offset, size, NM_CONFIG_BYTES);
 	return false;
 }
 
@@ -291,8 +291,8 @@ void nm_config_write(struct nm_device *dev, uint32_t offset, unsigned int size, 
 		uint8_t mask = pci->writable[offset + i];
 		uint8_t byte = (uint8_t)(value >> (8 * i));
 
-		pci->config[offset + i] = (uint8_t)((pci->config[offset + i] & ~mask) |
-						    (byte & mask));
+		pci->config[offset + i] =
+			(uint8_t)((pci->config[offset + i] & ~mask) | (byte & mask));
 	}
 	ready = take_ready(pci);
 	pthread_mutex_unlock(&pci->lock);

@@ -39,7 +39,7 @@ static bool tpb_write(struct nm_device *dev, struct block *b, uint32_t offset, u
 	return true;
 }
 
-int tpb_init(struct nm_device *dev, struct block *b)
+int nm_tpb_init(struct nm_device *dev, struct block *b)
 {
 	(void)dev;
 	b->ops.window_read = tpb_read;

@@ -18,16 +18,16 @@
 
 #define TURN 64
 
-#define RW1(off) REG_(#off, REG_RW, off, 0, 0, 0, 0)
-#define RW1R(off, rst) REG_(#off, REG_RW, off, 0, 0, rst, 0)
-#define RO1(off, rst) REG_(#off, REG_RO, off, 0, 0, rst, 0)
-#define WO1(off) REG_(#off, REG_WO, off, 0, 0, 0, 0)
+#define RW1(off)	       REG_(#off, REG_RW, off, 0, 0, 0, 0)
+#define RW1R(off, rst)	       REG_(#off, REG_RW, off, 0, 0, rst, 0)
+#define RO1(off, rst)	       REG_(#off, REG_RO, off, 0, 0, rst, 0)
+#define WO1(off)	       REG_(#off, REG_WO, off, 0, 0, 0, 0)
 #define RWN(off, n, step, rst) REG_(#off, REG_RW, off, n, step, rst, 0)
-#define WON(off, n, step) REG_(#off, REG_WO, off, n, step, 0, 0)
+#define WON(off, n, step)      REG_(#off, REG_WO, off, n, step, 0, 0)
 
 /* Registers that the code looks at, and their places in the table. */
 enum {
-	R_STATE,	/* + half */
+	R_STATE, /* + half */
 	R_CHANGE = R_STATE + HALVES,
 	R_ERR_MASK = R_CHANGE + HALVES,
 	R_PREF_2 = R_ERR_MASK + HALVES,
@@ -59,22 +59,22 @@ enum {
 
 enum iofic { PRIMARY, SECONDARY, BUS };
 
-#define BUS_IOFICS 7
+#define BUS_IOFICS     7
 #define BUS_IOFIC_STEP (UDMA_GEN_IOFIC_M2S_DATA_RD - UDMA_GEN_IOFIC_M2S_DESC_RD)
 
-#define QUEUES(row, acc, reg)                                                                      \
-	[row + M2S] = REG_(#reg, acc, UDMA_M2S + UDMA_Q(0) + (reg), UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0),  \
-			   0, 0),                                                                  \
-	[row + S2M] = REG_(#reg, acc, UDMA_S2M + UDMA_Q(0) + (reg), UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0),  \
-			   0, 0)
+#define QUEUES(row, acc, reg)                                                           \
+	[row + M2S] = REG_(#reg, acc, UDMA_M2S + UDMA_Q(0) + (reg), UDMA_QUEUES,        \
+			   UDMA_Q(1) - UDMA_Q(0), 0, 0),                                \
+	       [row + S2M] = REG_(#reg, acc, UDMA_S2M + UDMA_Q(0) + (reg), UDMA_QUEUES, \
+				  UDMA_Q(1) - UDMA_Q(0), 0, 0)
 
 #define IOFIC(row, acc, reg, rst)                                                                  \
-	[row + PRIMARY] = REG_(#reg, acc, UDMA_GEN + UDMA_GEN_IOFIC(0) + (reg), UDMA_IOFIC_GROUPS,       \
+	[row + PRIMARY] = REG_(#reg, acc, UDMA_GEN + UDMA_GEN_IOFIC(0) + (reg), UDMA_IOFIC_GROUPS, \
 			       UDMA_IOFIC_BYTES, rst, 0),                                          \
-	[row + SECONDARY] = REG_(#reg, acc, UDMA_GEN + UDMA_GEN_IOFIC_2(0) + (reg), UDMA_IOFIC_GROUPS_2, \
-				 UDMA_IOFIC_BYTES, rst, 0),                                        \
-	[row + BUS] = REG_(#reg, acc, UDMA_GEN + UDMA_GEN_IOFIC_M2S_DESC_RD + (reg), BUS_IOFICS,         \
-			   BUS_IOFIC_STEP, rst, 0)
+	       [row + SECONDARY] = REG_(#reg, acc, UDMA_GEN + UDMA_GEN_IOFIC_2(0) + (reg),         \
+					UDMA_IOFIC_GROUPS_2, UDMA_IOFIC_BYTES, rst, 0),            \
+	       [row + BUS] = REG_(#reg, acc, UDMA_GEN + UDMA_GEN_IOFIC_M2S_DESC_RD + (reg),        \
+				  BUS_IOFICS, BUS_IOFIC_STEP, rst, 0)
 
 static const struct reg udma_regs[] = {
 	[R_STATE + M2S] = RO1(UDMA_M2S + UDMA_STATE, 0),
@@ -87,10 +87,10 @@ static const struct reg udma_regs[] = {
 	[R_PREF_2 + S2M] = RW1(UDMA_S2M + UDMA_PREF_CFG_2),
 	[R_CFG_LEN] = RW1R(UDMA_M2S + UDMA_M2S_CFG_LEN, UDMA_M2S_CFG_LEN_MAX),
 	[R_COMP_CFG_1C] = RW1R(UDMA_S2M + UDMA_S2M_COMP_CFG_1C, UDMA_CDESC_BYTES / 4),
-	[R_Q_CFG + M2S] = RWN(UDMA_M2S + UDMA_Q(0) + UDMA_Q_CFG, UDMA_QUEUES,
-			      UDMA_Q(1) - UDMA_Q(0), UDMA_Q_CFG_RESET),
-	[R_Q_CFG + S2M] = RWN(UDMA_S2M + UDMA_Q(0) + UDMA_Q_CFG, UDMA_QUEUES,
-			      UDMA_Q(1) - UDMA_Q(0), UDMA_Q_CFG_RESET),
+	[R_Q_CFG + M2S] = RWN(UDMA_M2S + UDMA_Q(0) + UDMA_Q_CFG, UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0),
+			      UDMA_Q_CFG_RESET),
+	[R_Q_CFG + S2M] = RWN(UDMA_S2M + UDMA_Q(0) + UDMA_Q_CFG, UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0),
+			      UDMA_Q_CFG_RESET),
 	QUEUES(R_Q_STATUS, REG_RO, UDMA_Q_STATUS),
 	QUEUES(R_Q_BASE_LO, REG_RW, UDMA_Q_BASE_LO),
 	QUEUES(R_Q_BASE_HI, REG_RW, UDMA_Q_BASE_HI),
@@ -106,10 +106,10 @@ static const struct reg udma_regs[] = {
 				   UDMA_Q(1) - UDMA_Q(0), 0),
 	[R_Q_COMP_CFG + S2M] = RWN(UDMA_S2M + UDMA_Q(0) + UDMA_S2M_Q_COMP_CFG, UDMA_QUEUES,
 				   UDMA_Q(1) - UDMA_Q(0), 0),
-	[R_Q_SW_CTRL + M2S] = WON(UDMA_M2S + UDMA_Q(0) + UDMA_M2S_Q_SW_CTRL, UDMA_QUEUES,
-				  UDMA_Q(1) - UDMA_Q(0)),
-	[R_Q_SW_CTRL + S2M] = WON(UDMA_S2M + UDMA_Q(0) + UDMA_S2M_Q_SW_CTRL, UDMA_QUEUES,
-				  UDMA_Q(1) - UDMA_Q(0)),
+	[R_Q_SW_CTRL + M2S] =
+		WON(UDMA_M2S + UDMA_Q(0) + UDMA_M2S_Q_SW_CTRL, UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0)),
+	[R_Q_SW_CTRL + S2M] =
+		WON(UDMA_S2M + UDMA_Q(0) + UDMA_S2M_Q_SW_CTRL, UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0)),
 	IOFIC(R_CAUSE, REG_RW, UDMA_IOFIC_CAUSE, 0),
 	IOFIC(R_CAUSE_SET, REG_WO, UDMA_IOFIC_CAUSE_SET, 0),
 	IOFIC(R_MASK, REG_RW, UDMA_IOFIC_MASK, UINT32_MAX),
@@ -179,7 +179,7 @@ static uint32_t q_value(struct udma *u, unsigned int reg, enum half h, unsigned 
 	return *block_value(u->block, reg + h, q);
 }
 
-/* --- rings ----------------------------------------------------------------------------------- */
+/* --- rings -------------------------------------------------------------------- */
 
 static void ring_reset(struct ring *r)
 {
@@ -250,11 +250,11 @@ static const char *ring_fault(struct udma *u, enum half h, unsigned int q)
 	return NULL;
 }
 
-/* Caller holds dev->lock; the vector fires at the next irq_flush(). */
+/* Caller holds dev->lock; the vector fires at the next nm_irq_flush(). */
 static void raise_queue(struct nm_device *dev, struct udma *u, unsigned int q)
 {
 	uint32_t route = *block_value(dev->routes, 0, u->block->index * UDMA_QUEUES + q);
-	int vector = route_vector(route);
+	int vector = nm_route_vector(route);
 
 	if (vector >= 0)
 		atomic_fetch_or(&dev->irq_todo, 1ull << vector);
@@ -266,11 +266,12 @@ static void queue_error(struct nm_device *dev, struct udma *u, enum half h, unsi
 {
 	struct ring *r = &u->ring[h][q];
 
-	guest_error(dev,
-		    GUEST_KEY(GUEST_UDMA, u->block->index * 64u + q * 2 + h,
-			      (uintptr_t)text & 0xffffff),
-		    "UDMA engine %u %s queue %u, descriptor %u: %s (0x%llx); queue stopped",
-		    u->block->index, half_name[h], q, r->current, text, (unsigned long long)value);
+	nm_guest_error(dev,
+		       GUEST_KEY(GUEST_UDMA, u->block->index * 64u + q * 2 + h,
+				 (uintptr_t)text & 0xffffff),
+		       "UDMA engine %u %s queue %u, descriptor %u: %s (0x%llx); queue stopped",
+		       u->block->index, half_name[h], q, r->current, text,
+		       (unsigned long long)value);
 	r->error = true;
 	u->kicked &= (uint16_t)~(1u << q);
 	*block_value(u->block, R_CAUSE + SECONDARY, h) |= cause;
@@ -301,7 +302,7 @@ static void doorbell(struct nm_device *dev, struct udma *u, enum half h, unsigne
 	kick(dev, u, q);
 }
 
-/* --- one turn of a queue ------------------------------------------------------------------------ */
+/* --- one turn of a queue ------------------------------------------------------ */
 
 struct failure {
 	bool set;
@@ -325,7 +326,7 @@ struct turn {
 	uint32_t max_packet;
 	uint32_t max_descs;
 	struct udma_desc desc[HALVES][TURN];
-	uint32_t n[HALVES];  /* descriptors fetched */
+	uint32_t n[HALVES]; /* descriptors fetched */
 	uint32_t at[HALVES]; /* of them completed */
 	bool interrupt[HALVES];
 	struct failure failure;
@@ -346,7 +347,7 @@ static bool fetch(struct turn *t, enum half h)
 	if (n > t->len[h] - r->current)
 		n = t->len[h] - r->current;
 	t->n[h] = n;
-	if (!bus_read(t->dev, from, t->desc[h], n * sizeof(struct udma_desc)))
+	if (!nm_bus_read(t->dev, from, t->desc[h], n * sizeof(struct udma_desc)))
 		return true;
 	fail(t, h, h == M2S ? UDMA_M2S_CAUSE_DESC_BUS : UDMA_S2M_CAUSE_DESC_BUS,
 	     "descriptor fetch got no answer", from);
@@ -408,7 +409,7 @@ static bool record(struct turn *t, enum half h, uint32_t bytes, uint32_t flags)
 		return true;
 	word[0] = HW_SET(UDMA_CDESC_LEN, bytes) | flags |
 		  HW_SET(UDMA_CDESC_RING_ID, (uint32_t)r->comp_id);
-	if (bus_write(t->dev, to, word, t->comp_bytes)) {
+	if (nm_bus_write(t->dev, to, word, t->comp_bytes)) {
 		fail(t, h, h == M2S ? UDMA_M2S_CAUSE_COMP_BUS : UDMA_S2M_CAUSE_COMP_BUS,
 		     "completion ring does not answer", to);
 		return false;
@@ -450,7 +451,7 @@ static bool move(struct turn *t)
 	src_left = desc_bytes(t, s) - src->done;
 	dst_left = desc_bytes(t, d) - dst->done;
 	n = src_left < dst_left ? src_left : dst_left;
-	if (bus_copy(t->dev, d->addr + dst->done, s->addr + src->done, n, &failed)) {
+	if (nm_bus_copy(t->dev, d->addr + dst->done, s->addr + src->done, n, &failed)) {
 		fail(t, failed, failed == M2S ? UDMA_M2S_CAUSE_DATA_BUS : UDMA_S2M_CAUSE_DATA_BUS,
 		     "address does not answer", failed == M2S ? s->addr : d->addr);
 		return false;
@@ -521,8 +522,8 @@ static void end_turn(struct nm_device *dev, struct udma *u, unsigned int q, cons
 			*block_value(u->block, R_CAUSE + PRIMARY,
 				     h == M2S ? UDMA_IOFIC_C : UDMA_IOFIC_B) |= 1u << q;
 	}
-	if (t->failure.set && u->ring[t->failure.half][q].generation ==
-				      t->ring[t->failure.half].generation)
+	if (t->failure.set &&
+	    u->ring[t->failure.half][q].generation == t->ring[t->failure.half].generation)
 		queue_error(dev, u, t->failure.half, q, t->failure.cause, t->failure.text,
 			    t->failure.value);
 	else if (t->interrupt[M2S] || t->interrupt[S2M])
@@ -555,11 +556,11 @@ static void run_queue(struct nm_device *dev, struct udma *u, unsigned int q)
 	end_turn(dev, u, q, &t);
 	kick(dev, u, q);
 	pthread_mutex_unlock(&dev->lock);
-	irq_flush(dev);
+	nm_irq_flush(dev);
 	pthread_mutex_lock(&dev->lock);
 }
 
-bool udma_run(struct nm_device *dev)
+bool nm_udma_run(struct nm_device *dev)
 {
 	for (unsigned int i = 0; i < V3_UDMA_ENGINES; i++) {
 		unsigned int e = (dev->udma_next + i) % V3_UDMA_ENGINES;
@@ -578,7 +579,7 @@ bool udma_run(struct nm_device *dev)
 	return false;
 }
 
-/* --- registers ------------------------------------------------------------------------------------ */
+/* --- registers ---------------------------------------------------------------- */
 
 static uint32_t queue_status(struct udma *u, enum half h, unsigned int q)
 {
@@ -695,9 +696,9 @@ static void udma_write(struct nm_device *dev, struct block *b, unsigned int reg,
 	}
 }
 
-void udma_reset(struct udma *u)
+void nm_udma_reset(struct udma *u)
 {
-	block_reset(u->block);
+	nm_block_reset(u->block);
 	for (enum half h = M2S; h < HALVES; h++) {
 		u->state[h] = UDMA_STATE_IDLE;
 		for (unsigned int q = 0; q < UDMA_QUEUES; q++)
@@ -706,7 +707,7 @@ void udma_reset(struct udma *u)
 	u->kicked = 0;
 }
 
-int udma_init(struct nm_device *dev, struct block *b)
+int nm_udma_init(struct nm_device *dev, struct block *b)
 {
 	struct udma *u = calloc(1, sizeof(*u));
 
@@ -716,13 +717,13 @@ int udma_init(struct nm_device *dev, struct block *b)
 	u->block = b;
 	b->ops.read = udma_read;
 	b->ops.write = udma_write;
-	if (block_init(b, udma_regs, sizeof(udma_regs) / sizeof(udma_regs[0])))
+	if (nm_block_init(b, udma_regs, sizeof(udma_regs) / sizeof(udma_regs[0])))
 		return -ENOMEM;
-	udma_reset(u);
+	nm_udma_reset(u);
 	return 0;
 }
 
-/* --- error trigger blocks of core engines: interrupt groups without sources of their own ------------ */
+/* --- error trigger blocks of core engines: interrupt groups without sources of their own --- */
 
 #define FIS(acc, reg, rst) REG_(#reg, acc, reg, UDMA_IOFIC_GROUPS, UDMA_IOFIC_BYTES, rst, 0)
 
@@ -749,9 +750,9 @@ static void fis_write(struct nm_device *dev, struct block *b, unsigned int reg, 
 		*block_value(b, FIS_MASK, i) &= value;
 }
 
-int fis_init(struct nm_device *dev, struct block *b)
+int nm_fis_init(struct nm_device *dev, struct block *b)
 {
 	(void)dev;
 	b->ops.write = fis_write;
-	return block_init(b, fis_regs, FIS_REGS);
+	return nm_block_init(b, fis_regs, FIS_REGS);
 }

@@ -11,75 +11,20 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/vfio.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "neuron_pci.h"
-#include "neuron_queue.h"
 #include "vfio_user.h"
+#include "vfio_wire.h"
 
-enum {
-	CMD_VERSION = 1,
-	CMD_DMA_MAP = 2,
-	CMD_DMA_UNMAP = 3,
-	CMD_DEVICE_GET_INFO = 4,
-	CMD_DEVICE_GET_REGION_INFO = 5,
-	CMD_DEVICE_GET_IRQ_INFO = 7,
-	CMD_DEVICE_SET_IRQS = 8,
-	CMD_REGION_READ = 9,
-	CMD_REGION_WRITE = 10,
-	CMD_DMA_READ = 11,
-	CMD_DMA_WRITE = 12,
-	CMD_DEVICE_RESET = 13,
-};
-
-#define FLAG_TYPE     0xfu
-#define FLAG_REPLY    0x1u
-#define FLAG_NO_REPLY 0x10u
-#define FLAG_ERROR    0x20u
-
-#define FDS_MAX	     16
-#define XFER_MAX     (1u << 20) /* data in one message; the protocol's default */
-#define PAYLOAD_MAX  (XFER_MAX + 64)
-#define DMA_WAIT_S   5 /* for the answer to a DMA message */
-#define UNMAP_ALL    (1u << 1)
 #define CONFIG_BYTES 4096u
-
-struct header {
-	uint16_t id;
-	uint16_t command;
-	uint32_t size;
-	uint32_t flags;
-	uint32_t error;
-};
 
 struct version {
 	uint16_t major;
 	uint16_t minor;
-};
-
-struct dma_map_msg {
-	uint32_t argsz;
-	uint32_t flags; /* bit 0 readable, bit 1 writeable */
-	uint64_t offset;
-	uint64_t iova;
-	uint64_t size;
-};
-
-struct dma_unmap_msg {
-	uint32_t argsz;
-	uint32_t flags;
-	uint64_t iova;
-	uint64_t size;
 };
 
 struct region_rw {
@@ -87,72 +32,6 @@ struct region_rw {
 	uint32_t region;
 	uint32_t count;
 };
-
-struct dma_rw {
-	uint64_t iova;
-	uint64_t count;
-};
-
-/* Client memory that nm_dma_map() knows. */
-struct mapping {
-	struct mapping *next;
-	uint64_t iova;
-	uint64_t size;
-	void *ptr; /* NULL: by message */
-};
-
-struct message {
-	struct header head;
-	int fds[FDS_MAX];
-	unsigned int n_fds;
-	int reply_fd; /* to send along, owned by the device; -1: none */
-	size_t n;     /* bytes of payload: received, then to send */
-	uint8_t payload[PAYLOAD_MAX];
-};
-
-struct server {
-	struct nm_device *dev;
-	const struct nm_config *config;
-	int sock;
-	int stop_fd;
-	bool versioned;
-	struct mapping *mappings; /* reading thread only */
-
-	pthread_mutex_t send_lock;
-
-	pthread_mutex_t irq_lock;
-	int eventfd[EXI_MSIX_VECTORS]; /* -1: none */
-
-	/* One DMA message at a time. */
-	pthread_mutex_t dma_lock;
-	pthread_mutex_t answer_lock;
-	pthread_cond_t answer;
-	uint16_t dma_id;
-	bool dma_waiting;
-	bool closed; /* no more DMA by message */
-	int dma_result;
-	void *dma_buf; /* where read data goes, NULL for a write */
-	size_t dma_size;
-};
-
-static void report(struct server *s, int level, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void report(struct server *s, int level, const char *fmt, ...)
-{
-	char text[256];
-	va_list args;
-
-	if (level > s->config->log_level)
-		return;
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	if (s->config->log)
-		s->config->log(s->config->user, level, text);
-	else
-		fprintf(stderr, "neuron-model: vfio-user: %s\n", text);
-}
 
 /* nm_config.log of the device, whose user is the server. */
 static void forward_log(void *user, int level, const char *text)
@@ -162,150 +41,7 @@ static void forward_log(void *user, int level, const char *text)
 	s->config->log(s->config->user, level, text);
 }
 
-/* --- bytes in and out ---------------------------------------------------------------- */
-
-static int send_all(int sock, const void *buf, size_t n, int fd)
-{
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	const uint8_t *p = buf;
-
-	while (n) {
-		struct iovec iov = { .iov_base = (void *)p, .iov_len = n };
-		struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-		ssize_t sent;
-
-		if (fd >= 0) {
-			struct cmsghdr *c;
-
-			msg.msg_control = control.space;
-			msg.msg_controllen = sizeof(control.space);
-			c = CMSG_FIRSTHDR(&msg);
-			c->cmsg_level = SOL_SOCKET;
-			c->cmsg_type = SCM_RIGHTS;
-			c->cmsg_len = CMSG_LEN(sizeof(int));
-			memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-		}
-		sent = sendmsg(sock, &msg, MSG_NOSIGNAL);
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent <= 0)
-			return -EPIPE;
-		fd = -1;
-		p += sent;
-		n -= (size_t)sent;
-	}
-	return 0;
-}
-
-/* Header and payload as one unit. */
-static int send_message(struct server *s, const struct header *head, const void *payload, size_t n,
-			int fd)
-{
-	int ret;
-
-	pthread_mutex_lock(&s->send_lock);
-	ret = send_all(s->sock, head, sizeof(*head), fd);
-	if (!ret && n)
-		ret = send_all(s->sock, payload, n, -1);
-	pthread_mutex_unlock(&s->send_lock);
-	return ret;
-}
-
-/* 0 when there is something to read, -EINTR when asked to stop. */
-static int wait_readable(struct server *s)
-{
-	struct pollfd fds[2] = { { .fd = s->sock, .events = POLLIN },
-				 { .fd = s->stop_fd, .events = POLLIN } };
-
-	while (poll(fds, s->stop_fd >= 0 ? 2 : 1, -1) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return s->stop_fd >= 0 && fds[1].revents ? -EINTR : 0;
-}
-
-static void take_fds(struct msghdr *msg, struct message *m)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		size_t n;
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
-			if (m->n_fds < FDS_MAX)
-				m->fds[m->n_fds++] = fd;
-			else
-				close(fd);
-		}
-	}
-}
-
-/* n bytes, descriptors with them. 1, 0 at an orderly end before the first byte, -errno. */
-static int receive_all(struct server *s, struct message *m, void *buf, size_t n)
-{
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(FDS_MAX * sizeof(int))];
-	} control;
-	size_t got = 0;
-
-	while (got < n) {
-		struct iovec iov = { .iov_base = (uint8_t *)buf + got, .iov_len = n - got };
-		struct msghdr msg = { .msg_iov = &iov,
-				      .msg_iovlen = 1,
-				      .msg_control = control.space,
-				      .msg_controllen = sizeof(control.space) };
-		ssize_t ret = wait_readable(s);
-
-		if (ret)
-			return (int)ret;
-		ret = recvmsg(s->sock, &msg, MSG_CMSG_CLOEXEC);
-		if (ret < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (ret < 0)
-			return errno == ECONNRESET && !got ? 0 : -errno;
-		take_fds(&msg, m);
-		if (!ret)
-			return got ? -EPROTO : 0;
-		got += (size_t)ret;
-	}
-	return 1;
-}
-
-static void close_fds(struct message *m)
-{
-	for (unsigned int i = 0; i < m->n_fds; i++)
-		if (m->fds[i] >= 0)
-			close(m->fds[i]);
-	m->n_fds = 0;
-}
-
-static int receive(struct server *s, struct message *m)
-{
-	int ret;
-
-	m->n_fds = 0;
-	m->reply_fd = -1;
-	ret = receive_all(s, m, &m->head, sizeof(m->head));
-	if (ret <= 0)
-		return ret;
-	if (m->head.size < sizeof(m->head) || m->head.size - sizeof(m->head) > PAYLOAD_MAX) {
-		report(s, NM_LOG_GUEST, "message %u of %u bytes: want %zu to %zu", m->head.command,
-		       m->head.size, sizeof(m->head), sizeof(m->head) + PAYLOAD_MAX);
-		return -EPROTO;
-	}
-	m->n = m->head.size - sizeof(m->head);
-	ret = m->n ? receive_all(s, m, m->payload, m->n) : 1;
-	return ret == 0 ? -EPROTO : ret;
-}
-
-/* --- version ------------------------------------------------------------------------------ */
+/* --- version ------------------------------------------------------------------ */
 
 static int do_version(struct server *s, struct message *m)
 {
@@ -315,8 +51,8 @@ static int do_version(struct server *s, struct message *m)
 
 	memcpy(&v, m->payload, sizeof(v));
 	if (v.major != 0) {
-		report(s, NM_LOG_GUEST, "client speaks version %u.%u, this is 0.0", v.major,
-		       v.minor);
+		nm_vu_report(s, NM_LOG_GUEST, "client speaks version %u.%u, this is 0.0", v.major,
+			     v.minor);
 		return -EPROTONOSUPPORT;
 	}
 	v.minor = 0;
@@ -327,153 +63,7 @@ static int do_version(struct server *s, struct message *m)
 	return 0;
 }
 
-/* --- client memory -------------------------------------------------------------------------- */
-
-static void *map_client(struct server *s, const struct dma_map_msg *d, int fd, unsigned int rights)
-{
-	const int prot = (rights & NM_DMA_READ ? PROT_READ : 0) |
-			 (rights & NM_DMA_WRITE ? PROT_WRITE : 0);
-	struct stat st;
-
-	/* Beyond the end of the file a mapping would fault when it is used. */
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || d->offset + d->size < d->size ||
-	    d->offset + d->size > (uint64_t)st.st_size) {
-		report(s, NM_LOG_GUEST, "DMA map of 0x%llx bytes at 0x%llx is not inside its file",
-		       (unsigned long long)d->size, (unsigned long long)d->offset);
-		return MAP_FAILED;
-	}
-	return mmap(NULL, d->size, prot, MAP_SHARED | MAP_NORESERVE, fd, (off_t)d->offset);
-}
-
-static int do_dma_map(struct server *s, struct message *m)
-{
-	struct mapping *map;
-	struct dma_map_msg d;
-	unsigned int rights;
-	int ret;
-
-	memcpy(&d, m->payload, sizeof(d));
-	rights = d.flags & (NM_DMA_READ | NM_DMA_WRITE);
-	map = calloc(1, sizeof(*map));
-	if (!map)
-		return -ENOMEM;
-	map->iova = d.iova;
-	map->size = d.size;
-	if (m->n_fds && d.size) {
-		map->ptr = map_client(s, &d, m->fds[0], rights);
-		if (map->ptr == MAP_FAILED) {
-			free(map);
-			return -EINVAL;
-		}
-	}
-	ret = nm_dma_map(s->dev, d.iova, d.size, map->ptr, rights);
-	if (ret) {
-		if (map->ptr)
-			munmap(map->ptr, map->size);
-		free(map);
-		return ret;
-	}
-	map->next = s->mappings;
-	s->mappings = map;
-	m->n = 0;
-	return 0;
-}
-
-static void drop_mapping(struct server *s, struct mapping **at)
-{
-	struct mapping *map = *at;
-
-	*at = map->next;
-	nm_dma_unmap(s->dev, map->iova, map->size);
-	if (map->ptr)
-		munmap(map->ptr, map->size);
-	free(map);
-}
-
-static int do_dma_unmap(struct server *s, struct message *m)
-{
-	struct dma_unmap_msg d;
-
-	memcpy(&d, m->payload, sizeof(d));
-	m->n = sizeof(d);
-	if (d.flags & UNMAP_ALL) {
-		while (s->mappings)
-			drop_mapping(s, &s->mappings);
-		return 0;
-	}
-	for (struct mapping **at = &s->mappings; *at; at = &(*at)->next) {
-		if ((*at)->iova != d.iova || (*at)->size != d.size)
-			continue;
-		drop_mapping(s, at);
-		return 0;
-	}
-	return -ENOENT;
-}
-
-/* nm_config.dma: any device thread. */
-static int dma_by_message(void *user, uint64_t iova, void *buf, size_t size, bool write)
-{
-	struct server *s = user;
-	struct header head = { .command = write ? CMD_DMA_WRITE : CMD_DMA_READ };
-	struct dma_rw *rw;
-	struct timespec until;
-	int ret = 0;
-
-	rw = malloc(sizeof(*rw) + (write ? XFER_MAX : 0));
-	if (!rw)
-		return -ENOMEM;
-	pthread_mutex_lock(&s->dma_lock);
-	for (size_t done = 0; !ret && done < size; done += rw->count) {
-		*rw = (struct dma_rw){ iova + done, size - done < XFER_MAX ? size - done : XFER_MAX };
-		if (write)
-			memcpy(rw + 1, (uint8_t *)buf + done, rw->count);
-		head.size = (uint32_t)(sizeof(head) + sizeof(*rw) + (write ? rw->count : 0));
-
-		pthread_mutex_lock(&s->answer_lock);
-		head.id = ++s->dma_id;
-		s->dma_waiting = !s->closed;
-		s->dma_result = -EIO;
-		s->dma_buf = write ? NULL : (uint8_t *)buf + done;
-		s->dma_size = rw->count;
-		pthread_mutex_unlock(&s->answer_lock);
-		ret = send_message(s, &head, rw, head.size - sizeof(head), -1);
-
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_sec += DMA_WAIT_S;
-		pthread_mutex_lock(&s->answer_lock);
-		while (!ret && s->dma_waiting && !s->closed)
-			if (pthread_cond_timedwait(&s->answer, &s->answer_lock, &until))
-				ret = -ETIMEDOUT;
-		s->dma_waiting = false;
-		if (!ret)
-			ret = s->closed ? -ENOTCONN : s->dma_result;
-		pthread_mutex_unlock(&s->answer_lock);
-	}
-	pthread_mutex_unlock(&s->dma_lock);
-	free(rw);
-	return ret;
-}
-
-/* A reply of the client to the DMA message that is waiting. */
-static void take_answer(struct server *s, const struct message *m)
-{
-	pthread_mutex_lock(&s->answer_lock);
-	if (s->dma_waiting && m->head.id == s->dma_id) {
-		if (m->head.flags & FLAG_ERROR)
-			s->dma_result = -EFAULT;
-		else if (s->dma_buf && m->n < sizeof(struct dma_rw) + s->dma_size)
-			s->dma_result = -EPROTO;
-		else
-			s->dma_result = 0;
-		if (!s->dma_result && s->dma_buf)
-			memcpy(s->dma_buf, m->payload + sizeof(struct dma_rw), s->dma_size);
-		s->dma_waiting = false;
-		pthread_cond_signal(&s->answer);
-	}
-	pthread_mutex_unlock(&s->answer_lock);
-}
-
-/* --- what the device is ------------------------------------------------------------------------ */
+/* --- what the device is ------------------------------------------------------- */
 
 static int do_device_info(struct server *s, struct message *m)
 {
@@ -519,7 +109,7 @@ static int do_region_info(struct server *s, struct message *m)
 	return 0;
 }
 
-/* --- interrupts ------------------------------------------------------------------------------------ */
+/* --- interrupts --------------------------------------------------------------- */
 
 /* nm_config.irq: any device thread. */
 static void irq(void *user, unsigned int vector)
@@ -533,8 +123,8 @@ static void irq(void *user, unsigned int vector)
 		ret = write(s->eventfd[vector], &one, sizeof(one));
 	pthread_mutex_unlock(&s->irq_lock);
 	if (ret < 0 && errno != EAGAIN)
-		report(s, NM_LOG_ERROR, "vector %u can't be signalled: %s", vector,
-		       strerror(errno));
+		nm_vu_report(s, NM_LOG_ERROR, "vector %u can't be signalled: %s", vector,
+			     strerror(errno));
 }
 
 /*
@@ -608,8 +198,9 @@ static int do_set_irqs(struct server *s, struct message *m)
 	}
 	if (set.start > EXI_MSIX_VECTORS || set.count > EXI_MSIX_VECTORS - set.start ||
 	    !(set.flags & VFIO_IRQ_SET_ACTION_TRIGGER)) {
-		report(s, NM_LOG_GUEST, "vectors %u to %u with flags 0x%x: there are %d, to trigger",
-		       set.start, set.start + set.count, set.flags, EXI_MSIX_VECTORS);
+		nm_vu_report(s, NM_LOG_GUEST,
+			     "vectors %u to %u with flags 0x%x: there are %d, to trigger",
+			     set.start, set.start + set.count, set.flags, EXI_MSIX_VECTORS);
 		return -EINVAL;
 	}
 	switch (set.flags & VFIO_IRQ_SET_DATA_TYPE_MASK) {
@@ -639,7 +230,7 @@ static int do_set_irqs(struct server *s, struct message *m)
 	return ret;
 }
 
-/* --- regions ----------------------------------------------------------------------------------------- */
+/* --- regions ------------------------------------------------------------------ */
 
 /* Largest access of a region that fits alignment and what is left. */
 static unsigned int unit(uint32_t region, uint64_t offset, uint32_t left)
@@ -657,8 +248,9 @@ static int check_region(struct server *s, const struct region_rw *rw)
 
 	if (rw->count <= XFER_MAX && rw->offset <= size && rw->count <= size - rw->offset)
 		return 0;
-	report(s, NM_LOG_GUEST, "access to region %u + 0x%llx of %u bytes: it has 0x%llx",
-	       rw->region, (unsigned long long)rw->offset, rw->count, (unsigned long long)size);
+	nm_vu_report(s, NM_LOG_GUEST, "access to region %u + 0x%llx of %u bytes: it has 0x%llx",
+		     rw->region, (unsigned long long)rw->offset, rw->count,
+		     (unsigned long long)size);
 	return -EINVAL;
 }
 
@@ -731,7 +323,7 @@ static int do_reset(struct server *s, struct message *m)
 	return 0;
 }
 
-/* --- dispatch ----------------------------------------------------------------------------------------------- */
+/* --- dispatch ----------------------------------------------------------------- */
 
 static const struct command {
 	uint16_t code;
@@ -740,8 +332,8 @@ static const struct command {
 	int (*run)(struct server *s, struct message *m); /* 0 or -errno; m->n: bytes of reply */
 } commands[] = {
 	{ CMD_VERSION, sizeof(struct version), "VERSION", do_version },
-	{ CMD_DMA_MAP, sizeof(struct dma_map_msg), "DMA_MAP", do_dma_map },
-	{ CMD_DMA_UNMAP, sizeof(struct dma_unmap_msg), "DMA_UNMAP", do_dma_unmap },
+	{ CMD_DMA_MAP, sizeof(struct dma_map_msg), "DMA_MAP", nm_vu_dma_map },
+	{ CMD_DMA_UNMAP, sizeof(struct dma_unmap_msg), "DMA_UNMAP", nm_vu_dma_unmap },
 	{ CMD_DEVICE_GET_INFO, 4, "DEVICE_GET_INFO", do_device_info },
 	{ CMD_DEVICE_GET_REGION_INFO, sizeof(struct vfio_region_info), "DEVICE_GET_REGION_INFO",
 	  do_region_info },
@@ -761,17 +353,17 @@ static int dispatch(struct server *s, struct message *m)
 		if (c->code != m->head.command)
 			continue;
 		if (!s->versioned && c->code != CMD_VERSION) {
-			report(s, NM_LOG_GUEST, "%s before VERSION", c->name);
+			nm_vu_report(s, NM_LOG_GUEST, "%s before VERSION", c->name);
 			return -EPROTO;
 		}
 		if (m->n < c->least) {
-			report(s, NM_LOG_GUEST, "%s with %zu bytes of payload: want %zu", c->name,
-			       m->n, c->least);
+			nm_vu_report(s, NM_LOG_GUEST, "%s with %zu bytes of payload: want %zu",
+				     c->name, m->n, c->least);
 			return -EINVAL;
 		}
 		return c->run(s, m);
 	}
-	report(s, NM_LOG_INFO, "command %u is not supported", m->head.command);
+	nm_vu_report(s, NM_LOG_INFO, "command %u is not supported", m->head.command);
 	return -ENOTSUP;
 }
 
@@ -780,7 +372,7 @@ static int answer(struct server *s, struct message *m)
 	struct header head = m->head;
 	int ret = dispatch(s, m);
 
-	close_fds(m);
+	nm_vu_close_fds(m);
 	if (head.flags & FLAG_NO_REPLY)
 		return 0;
 	head.flags = FLAG_REPLY;
@@ -792,7 +384,7 @@ static int answer(struct server *s, struct message *m)
 		m->reply_fd = -1;
 	}
 	head.size = (uint32_t)(sizeof(head) + m->n);
-	return send_message(s, &head, m->payload, m->n, m->reply_fd);
+	return nm_vu_send_message(s, &head, m->payload, m->n, m->reply_fd);
 }
 
 static int run(struct server *s)
@@ -802,33 +394,28 @@ static int run(struct server *s)
 
 	if (!m)
 		return -ENOMEM;
-	while ((ret = receive(s, m)) > 0) {
+	while ((ret = nm_vu_receive(s, m)) > 0) {
 		if ((m->head.flags & FLAG_TYPE) == FLAG_REPLY)
-			take_answer(s, m);
+			nm_vu_take_answer(s, m);
 		else
 			ret = answer(s, m);
 		if (ret >= 0 && m->head.command == CMD_VERSION && !s->versioned)
 			ret = -EPROTO;
-		close_fds(m);
+		nm_vu_close_fds(m);
 		if (ret < 0)
 			break;
 	}
-	close_fds(m);
+	nm_vu_close_fds(m);
 	free(m);
 	return ret == -EPIPE ? 0 : ret;
 }
 
 static void shut_down(struct server *s)
 {
-	pthread_mutex_lock(&s->answer_lock);
-	s->closed = true;
-	pthread_cond_signal(&s->answer);
-	pthread_mutex_unlock(&s->answer_lock);
-
+	nm_vu_stop_dma(s);
 	nm_device_reset(s->dev);
 	all_eventfds_off(s);
-	while (s->mappings)
-		drop_mapping(s, &s->mappings);
+	nm_vu_drop_all_mappings(s);
 	nm_device_destroy(s->dev);
 }
 
@@ -851,7 +438,7 @@ int vfio_user_serve(int sock, int stop_fd, const struct nm_config *config)
 		s.eventfd[v] = -1;
 
 	device.irq = irq;
-	device.dma = dma_by_message;
+	device.dma = nm_vu_dma_by_message;
 	device.user = &s;
 	device.log = config->log ? forward_log : NULL;
 	ret = nm_device_create(&device, &s.dev);

@@ -29,7 +29,7 @@ struct fixture {
 	uint8_t *host;
 	_Atomic unsigned int irqs[EXI_MSIX_VECTORS];
 	_Atomic unsigned int messages; /* guest errors that were reported */
-	char last[512];		       /* text of the latest one */
+	char last[512]; /* text of the latest one */
 };
 
 static inline void fixture_irq(void *user, unsigned int vector)
@@ -64,9 +64,8 @@ static inline int fixture_setup(void **state)
 	assert_int_equal(nm_device_create(&config, &f->dev), 0);
 	f->host = aligned_alloc(4096, HOST_BYTES);
 	memset(f->host, 0, HOST_BYTES);
-	assert_int_equal(nm_dma_map(f->dev, HOST_IOVA, HOST_BYTES, f->host,
-				    NM_DMA_READ | NM_DMA_WRITE),
-			 0);
+	assert_int_equal(
+		nm_dma_map(f->dev, HOST_IOVA, HOST_BYTES, f->host, NM_DMA_READ | NM_DMA_WRITE), 0);
 	nm_enable(f->dev);
 	*state = f;
 	return 0;
@@ -85,17 +84,17 @@ static inline int fixture_teardown(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 /* Waits up to five seconds for a condition that another thread brings about. */
-#define wait_for(cond)                                                                             \
-	do {                                                                                       \
-		const struct timespec tick = { 0, 100000 };                                        \
-		bool met_ = false;                                                                 \
-		for (int left_ = 50000; left_ && !met_; left_--) {                                 \
-			met_ = (cond);                                                             \
-			if (!met_)                                                                 \
-				nanosleep(&tick, NULL);                                            \
-		}                                                                                  \
-		if (!met_)                                                                         \
-			fail_msg("did not come true within 5 s: %s", #cond);                       \
+#define wait_for(cond)                                                       \
+	do {                                                                 \
+		const struct timespec tick = { 0, 100000 };                  \
+		bool met_ = false;                                           \
+		for (int left_ = 50000; left_ && !met_; left_--) {           \
+			met_ = (cond);                                       \
+			if (!met_)                                           \
+				nanosleep(&tick, NULL);                      \
+		}                                                            \
+		if (!met_)                                                   \
+			fail_msg("did not come true within 5 s: %s", #cond); \
 	} while (0)
 
 static inline uint32_t apb_read(struct fixture *f, uint64_t offset)

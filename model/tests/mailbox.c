@@ -203,13 +203,13 @@ static void notifications_go_round(void **state)
 	const struct nq_entry *ring = (const struct nq_entry *)(f->host + NQ_AT);
 	struct nq_entry e = { .type = NQ_ERROR, .engine = 3, .status = 7 };
 
-	notify_post(f->dev, 1, 3, &e); /* not set up: dropped */
+	nm_notify_post(f->dev, 1, 3, &e); /* not set up: dropped */
 	apb_write(f, regs + NQ_BASE_LO, (uint32_t)host_addr(NQ_AT));
 	apb_write(f, regs + NQ_BASE_HI, (uint32_t)(host_addr(NQ_AT) >> 32));
 	apb_write(f, regs + NQ_SIZE, 4 * sizeof(e));
 	for (uint32_t i = 0; i < 6; i++) {
 		e.seqno = i;
-		notify_post(f->dev, 1, 3, &e);
+		nm_notify_post(f->dev, 1, 3, &e);
 	}
 	assert_int_equal(ring[2].seqno, 2);
 	assert_int_equal(ring[2].phase, 1);
@@ -223,7 +223,7 @@ static void notifications_go_round(void **state)
 	assert_int_equal(apb_read(f, regs + NQ_SIZE), 0);
 	apb_write(f, regs + NQ_BASE_HI, 0xffff);
 	apb_write(f, regs + NQ_SIZE, 64);
-	notify_post(f->dev, 1, 3, &e);
+	nm_notify_post(f->dev, 1, 3, &e);
 	assert_int_equal(f->messages, 2);
 }
 

@@ -220,9 +220,8 @@ static void start_up_sequence_meets_no_surprise(void **state)
 		for (unsigned int i = 0; i < sizeof(writes) / sizeof(writes[0]); i++)
 			apb_write(f, V3_APB_UDMA(engines[e]) + writes[i], 0);
 	apb_write(f, V3_APB_FIS(5) + UDMA_IOFIC_D * UDMA_IOFIC_BYTES + UDMA_IOFIC_MASK, 4);
-	assert_int_equal(apb_read(f, V3_APB_FIS(5) + UDMA_IOFIC_D * UDMA_IOFIC_BYTES +
-					     UDMA_IOFIC_MASK),
-			 4);
+	assert_int_equal(
+		apb_read(f, V3_APB_FIS(5) + UDMA_IOFIC_D * UDMA_IOFIC_BYTES + UDMA_IOFIC_MASK), 4);
 	apb_write(f, V3_APB_CORE_NOTIFY(1) + NQ_SIZE + NQ_INDEX(NQ_ERROR, 2) * NQ_STRIDE, 4096);
 	apb_write(f, V3_APB_TOPSP_NOTIFY(3) + NQ_BASE_LO, 0);
 	assert_string_equal(f->last, "");

@@ -297,9 +297,9 @@ static void ring_id_errors_can_be_masked(void **state)
 static void bad_addresses_stop_the_queue(void **state)
 {
 	static const uint64_t nowhere[] = {
-		V3_DEV_HBM(0) + HBM_STACK,     /* above the stack */
+		V3_DEV_HBM(0) + HBM_STACK, /* above the stack */
 		V3_DEV_HBM(1) + HBM_STACK - 4, /* across its end */
-		V3_DEV_HOST,		       /* not mapped */
+		V3_DEV_HOST, /* not mapped */
 		V3_DEV_HOST + HOST_IOVA + HOST_BYTES - 4,
 		V3_DEV_NEIGHBOUR_0,
 		V3_DEV_TPB(5), /* absent core */
@@ -320,8 +320,8 @@ static void bad_addresses_stop_the_queue(void **state)
 			put_pair(&u, host_addr(DATA), bad, 8, 0);
 		ring(&u, 1, 1);
 		wait_for(stopped(&u));
-		assert_int_equal(cause(&u, rx), rx ? UDMA_S2M_CAUSE_DATA_BUS :
-						     UDMA_M2S_CAUSE_DATA_BUS);
+		assert_int_equal(cause(&u, rx),
+				 rx ? UDMA_S2M_CAUSE_DATA_BUS : UDMA_M2S_CAUSE_DATA_BUS);
 		assert_int_equal(apb_read(f, q_at(&u, rx, UDMA_Q_CURRENT)) & UDMA_PTR_INDEX, 0);
 	}
 }

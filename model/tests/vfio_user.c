@@ -230,7 +230,8 @@ static int quiet(void **state)
 	assert_int_equal(pipe(c->stop), 0);
 	c->sock = pair[0];
 	c->server_sock = pair[1];
-	c->config = (struct nm_config){ .cores = 1, .hbm_bytes = HBM_STACK, .log_level = NM_LOG_GUEST };
+	c->config =
+		(struct nm_config){ .cores = 1, .hbm_bytes = HBM_STACK, .log_level = NM_LOG_GUEST };
 	assert_int_equal(pthread_create(&c->thread, NULL, serve, c), 0);
 	*state = c;
 	return 0;
@@ -449,7 +450,7 @@ static void bad_messages_get_errors(void **state)
 	int fd = memfd_create("small", MFD_CLOEXEC), ev[2] = { eventfd(0, 0), eventfd(0, 0) };
 
 	assert_int_equal(call(c, 99, data, 8, NULL, 0), ENOTSUP);
-	assert_int_equal(call(c, 2, data, 8, NULL, 0), EINVAL);	 /* short */
+	assert_int_equal(call(c, 2, data, 8, NULL, 0), EINVAL); /* short */
 	assert_int_equal(call(c, 8, data, 12, NULL, 0), EINVAL); /* short */
 	assert_int_equal(ftruncate(fd, 4096), 0);
 	assert_int_equal(dma_map(c, 0, 8192, fd), EINVAL); /* beyond its file */
