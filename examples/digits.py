@@ -12,6 +12,7 @@ from torch import nn
 
 
 def parse() -> argparse.Namespace:
+    """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="neuron", help="any device that PyTorch has (default neuron)")
     parser.add_argument("--epochs", type=int, default=10)
@@ -38,6 +39,7 @@ class Net(nn.Sequential):
 
 
 def main() -> None:
+    """Train, print loss and accuracy of each epoch."""
     args = parse()
     torch.manual_seed(0)
     digits = load_digits()
@@ -49,6 +51,7 @@ def main() -> None:
     net = Net().to(args.device)
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.AdamW(net.parameters(), lr=4e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.epochs)
     losses = []
 
     for epoch in range(args.epochs):
@@ -62,6 +65,7 @@ def main() -> None:
             loss.backward()
             optimizer.step()
             losses.append(loss.detach())
+        schedule.step()
         mean = torch.stack(losses[first:]).mean().item()
         net.eval()
         with torch.no_grad():
