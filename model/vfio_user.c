@@ -144,6 +144,17 @@ static void set_eventfd(struct server *s, unsigned int vector, int fd)
 	nm_bar_write(s->dev, EXI_BAR, EXI_MSIX_TABLE + vector * 16 + 12, 4, fd < 0);
 }
 
+/* A reset masked all vectors; those that have an eventfd are unmasked again. Reading thread. */
+static void sync_masks(struct server *s)
+{
+	for (unsigned int v = 0; v < EXI_MSIX_VECTORS; v++) {
+		const uint64_t entry = EXI_MSIX_TABLE + v * 16 + 12;
+
+		if (s->eventfd[v] >= 0 && nm_bar_read(s->dev, EXI_BAR, entry, 4))
+			nm_bar_write(s->dev, EXI_BAR, entry, 4, 0);
+	}
+}
+
 static int do_irq_info(struct server *s, struct message *m)
 {
 	struct vfio_irq_info info;
@@ -308,6 +319,9 @@ static int do_region_write(struct server *s, struct message *m)
 				nm_bar_write(s->dev, rw.region, at, n, value);
 			done += n;
 		}
+	/* It may have been a function-level reset. */
+	if (rw.region == VFIO_PCI_CONFIG_REGION_INDEX)
+		sync_masks(s);
 	m->n = sizeof(rw);
 	return 0;
 }
@@ -315,10 +329,7 @@ static int do_region_write(struct server *s, struct message *m)
 static int do_reset(struct server *s, struct message *m)
 {
 	nm_device_reset(s->dev);
-	/* Eventfds stay, so the vectors that have one are unmasked again. */
-	for (unsigned int v = 0; v < EXI_MSIX_VECTORS; v++)
-		if (s->eventfd[v] >= 0)
-			nm_bar_write(s->dev, EXI_BAR, EXI_MSIX_TABLE + v * 16 + 12, 4, 0);
+	sync_masks(s);
 	m->n = 0;
 	return 0;
 }

@@ -400,6 +400,11 @@ static void dma_and_interrupts_reach_the_client(void **state)
 	assert_memory_equal(mem + 12288, mem + 8192, 100);
 	assert_int_equal(set_irqs(c, TO_NONE, 3, 1, NULL, 0), 0); /* by the client */
 	assert_true(signalled(ev));
+	poke(c, 7, 0x58, 0x8000); /* function-level reset: eventfds stay */
+	assert_int_equal(peek(c, 0, EXI_UDMA_ROUTE(129, 0)), 0);
+	enable_msix(c);
+	copy_with(c, mem, 0x100000);
+	wait_for(signalled(ev));
 	assert_int_equal(set_irqs(c, TO_EVENTFD, 3, 1, NULL, 0), 0); /* taken away */
 	assert_int_equal(set_irqs(c, TO_NONE, 3, 1, NULL, 0), 0);
 	assert_false(signalled(ev));
