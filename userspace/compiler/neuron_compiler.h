@@ -25,11 +25,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define NC_DIMS_MAX 8
+#define NC_DIMS_MAX    8
 #define NC_ERROR_BYTES 512
 
 /* Numbers as in nrt.h (and hw/neuron_isa.h); the last two are ours. */
@@ -48,13 +49,13 @@ typedef enum nc_dtype {
 
 struct nc_type {
 	nc_dtype dtype;
-	uint32_t ndim;             /* 0..NC_DIMS_MAX */
+	uint32_t ndim; /* 0..NC_DIMS_MAX */
 	int64_t dims[NC_DIMS_MAX]; /* elements, >= 1 (an empty tensor needs no program) */
 };
 
 /* How far programs may spread; from nrtx_core_info. */
 struct nc_target {
-	uint32_t arch;       /* 3 = trn2 */
+	uint32_t arch; /* 3 = trn2 */
 	uint32_t sbuf_bytes; /* a partition */
 	uint32_t psum_bytes; /* a partition */
 };
@@ -88,22 +89,63 @@ nc_value nc_iota(nc_graph *graph, const struct nc_type *type, uint32_t dim);
 
 typedef enum nc_unary_op {
 	/* any dtype that has it */
-	NC_NEG, NC_ABS, NC_SIGN, NC_SQUARE,
+	NC_NEG,
+	NC_ABS,
+	NC_SIGN,
+	NC_SQUARE,
 	/* bool and integers; bool: logical */
 	NC_NOT,
 	/* floats */
-	NC_EXP, NC_LN, NC_SQRT, NC_RSQRT, NC_RECIPROCAL, NC_SIGMOID, NC_TANH, NC_RELU,
-	NC_GELU, NC_GELU_TANH, NC_SILU, NC_SOFTPLUS, NC_ERF, NC_SIN, NC_COS, NC_ARCTAN,
-	NC_LOG1P, NC_EXPM1, NC_MISH, NC_FLOOR, NC_CEIL, NC_ROUND, NC_TRUNC,
-	NC_DGELU, NC_DGELU_TANH, NC_DSILU, /* derivatives at x */
+	NC_EXP,
+	NC_LN,
+	NC_SQRT,
+	NC_RSQRT,
+	NC_RECIPROCAL,
+	NC_SIGMOID,
+	NC_TANH,
+	NC_RELU,
+	NC_GELU,
+	NC_GELU_TANH,
+	NC_SILU,
+	NC_SOFTPLUS,
+	NC_ERF,
+	NC_SIN,
+	NC_COS,
+	NC_ARCTAN,
+	NC_LOG1P,
+	NC_EXPM1,
+	NC_MISH,
+	NC_FLOOR,
+	NC_CEIL,
+	NC_ROUND,
+	NC_TRUNC,
+	NC_DGELU,
+	NC_DGELU_TANH,
+	NC_DSILU, /* derivatives at x */
 	NC_UNARY_OPS,
 } nc_unary_op;
 nc_value nc_unary(nc_graph *graph, nc_unary_op op, nc_value x);
 
 typedef enum nc_binary_op {
-	NC_ADD, NC_SUB, NC_MUL, NC_DIV, NC_MAX, NC_MIN, NC_POW, NC_MOD, /* as enum isa_alu */
-	NC_EQ, NC_NE, NC_LT, NC_LE, NC_GT, NC_GE,                       /* give NC_BOOL */
-	NC_AND, NC_OR, NC_XOR, NC_SHL, NC_SHR, /* integers (SHR arithmetic); AND OR XOR bool too */
+	NC_ADD,
+	NC_SUB,
+	NC_MUL,
+	NC_DIV,
+	NC_MAX,
+	NC_MIN,
+	NC_POW,
+	NC_MOD, /* as enum isa_alu */
+	NC_EQ,
+	NC_NE,
+	NC_LT,
+	NC_LE,
+	NC_GT,
+	NC_GE, /* give NC_BOOL */
+	NC_AND,
+	NC_OR,
+	NC_XOR,
+	NC_SHL,
+	NC_SHR, /* integers (SHR arithmetic); AND OR XOR bool too */
 	NC_BINARY_OPS,
 } nc_binary_op;
 /* a and b have one dtype; shapes broadcast as in NumPy. */
@@ -124,7 +166,10 @@ nc_value nc_broadcast(nc_graph *graph, nc_value x, uint32_t ndim, const int64_t 
 /* --- reductions, products --------------------------------------------------------------- */
 
 typedef enum nc_reduce_op {
-	NC_REDUCE_SUM, NC_REDUCE_PROD, NC_REDUCE_MAX, NC_REDUCE_MIN, /* NaN wins in MAX, MIN */
+	NC_REDUCE_SUM,
+	NC_REDUCE_PROD,
+	NC_REDUCE_MAX,
+	NC_REDUCE_MIN, /* NaN wins in MAX, MIN */
 	NC_REDUCE_OPS,
 } nc_reduce_op;
 /* Over the dims whose bits are set in axes; they stay with size 1 if keep, else vanish.
@@ -190,5 +235,6 @@ size_t nc_program_dump(const struct nc_program *program, char *text, size_t size
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 
 #endif /* NEURON_COMPILER_H */

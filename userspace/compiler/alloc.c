@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * On-chip addresses. Buffers are placed one after the other round a ring, past
+ * those that are still in use: a place is used again as late as possible, so
+ * that loads run ahead of the work that still reads older tiles. The ring is a
+ * few times as large as what is live at once and no larger, which
+ * keeps the virtual device's SBUF in the host's caches.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "lir.h"
+
+#define RING_TIMES_LIVE 4
+
+struct space {
+	struct lir *lir;
+	uint32_t id, room; /* bytes a partition */
+	uint32_t ring; /* of them used as long as possible */
+	uint32_t cursor;
+	uint32_t *live; /* buffers in use, by offset */
+	uint32_t n_live, cap_live;
+};
+
+static void touch(struct lir *lir, uint32_t b, uint32_t op)
+{
+	if (b == LIR_NONE)
+		return;
+	if (lir->bufs[b].first == LIR_NONE)
+		lir->bufs[b].first = op;
+	lir->bufs[b].last = op;
+}
+
+static void find_lifetimes(struct lir *lir)
+{
+	for (uint32_t i = 0; i < lir->n_ops; i++) {
+		const struct lop *op = &lir->ops[i];
+
+		if (op->opcode == ISA_DMA) {
+			touch(lir, op->to.buf, i);
+			touch(lir, op->from.buf, i);
+			continue;
+		}
+		touch(lir, op->dst.buf, i);
+		touch(lir, op->src0.buf, i);
+		touch(lir, op->src1.buf, i);
+		touch(lir, op->vec0.buf, i);
+		touch(lir, op->vec1.buf, i);
+	}
+}
+
+/* First place in [from, to) where bytes fit between live buffers; LIR_NONE: nowhere. */
+static uint32_t find_gap(const struct space *s, uint32_t from, uint32_t to, uint32_t bytes)
+{
+	uint32_t at = from;
+
+	for (uint32_t i = 0; i < s->n_live; i++) {
+		const struct lbuf *buf = &s->lir->bufs[s->live[i]];
+
+		if (buf->offset + buf->bytes <= at)
+			continue;
+		if (buf->offset >= at + bytes)
+			break;
+		at = buf->offset + buf->bytes;
+	}
+	return at + bytes <= to ? at : LIR_NONE;
+}
+
+static void place(struct space *s, uint32_t b)
+{
+	struct lir *lir = s->lir;
+	struct lbuf *buf = &lir->bufs[b];
+	uint32_t at = find_gap(s, s->cursor, s->ring, buf->bytes), i;
+
+	if (at == LIR_NONE)
+		at = find_gap(s, 0, s->ring, buf->bytes);
+	if (at == LIR_NONE)
+		at = find_gap(s, 0, s->room, buf->bytes);
+	if (at == LIR_NONE)
+		nci_fail(lir->ctx, -E2BIG,
+			 "%s: tiles do not fit: %u more bytes of each partition of %s, of %u, in "
+			 "%u "
+			 "buffers; split the graph",
+			 lir->ctx->graph->name, buf->bytes,
+			 s->id == ISA_SPACE_PSUM ? "PSUM" : "SBUF", s->room, s->n_live);
+	buf->offset = at;
+	s->cursor = at + buf->bytes;
+	s->live = nci_grow(lir->ctx, s->live, &s->cap_live, s->n_live + 1, sizeof(*s->live));
+	for (i = s->n_live++; i > 0 && lir->bufs[s->live[i - 1]].offset > at; i--)
+		s->live[i] = s->live[i - 1];
+	s->live[i] = b;
+}
+
+static void release(struct space *s, uint32_t b)
+{
+	uint32_t i = 0;
+
+	while (s->live[i] != b)
+		i++;
+	s->n_live--;
+	memmove(s->live + i, s->live + i + 1, (s->n_live - i) * sizeof(*s->live));
+}
+
+/* Buffers by first or last operation: list[head[op]] .. list[head[op + 1] - 1]. */
+static uint32_t *by_op(struct lir *lir, bool last, uint32_t **head)
+{
+	uint32_t *list = nci_alloc(lir->ctx, lir->n_bufs * sizeof(*list));
+	uint32_t *at = nci_alloc(lir->ctx, (lir->n_ops + 2) * sizeof(*at));
+
+	for (uint32_t b = 0; b < lir->n_bufs; b++)
+		if (lir->bufs[b].first != LIR_NONE)
+			at[(last ? lir->bufs[b].last : lir->bufs[b].first) + 2]++;
+	for (uint32_t i = 2; i < lir->n_ops + 2; i++)
+		at[i] += at[i - 1];
+	for (uint32_t b = 0; b < lir->n_bufs; b++)
+		if (lir->bufs[b].first != LIR_NONE)
+			list[at[(last ? lir->bufs[b].last : lir->bufs[b].first) + 1]++] = b;
+	*head = at;
+	return list;
+}
+
+static uint32_t peak_live(const struct lir *lir, uint32_t space, const uint32_t *begin,
+			  const uint32_t *begin_at, const uint32_t *end, const uint32_t *end_at)
+{
+	uint64_t live = 0, peak = 0;
+
+	for (uint32_t i = 0; i < lir->n_ops; i++) {
+		for (uint32_t j = begin_at[i]; j < begin_at[i + 1]; j++)
+			if (lir->bufs[begin[j]].space == space)
+				live += lir->bufs[begin[j]].bytes;
+		if (live > peak)
+			peak = live;
+		for (uint32_t j = end_at[i]; j < end_at[i + 1]; j++)
+			if (lir->bufs[end[j]].space == space)
+				live -= lir->bufs[end[j]].bytes;
+	}
+	return peak > UINT32_MAX / RING_TIMES_LIVE ? UINT32_MAX / RING_TIMES_LIVE : (uint32_t)peak;
+}
+
+void nci_allocate(struct lir *lir)
+{
+	struct space spaces[2] = {
+		{ .lir = lir, .id = ISA_SPACE_SBUF, .room = lir->ctx->target.sbuf_bytes },
+		{ .lir = lir, .id = ISA_SPACE_PSUM, .room = lir->ctx->target.psum_bytes },
+	};
+	uint32_t *begin, *begin_at, *end, *end_at;
+
+	find_lifetimes(lir);
+	begin = by_op(lir, false, &begin_at);
+	end = by_op(lir, true, &end_at);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct space *s = &spaces[i];
+
+		s->ring = s->room;
+		if (i == ISA_SPACE_SBUF)
+			s->ring = (uint32_t)nci_min(
+				s->room,
+				RING_TIMES_LIVE * peak_live(lir, i, begin, begin_at, end, end_at));
+	}
+	for (uint32_t i = 0; i < lir->n_ops; i++) {
+		for (uint32_t j = begin_at[i]; j < begin_at[i + 1]; j++)
+			place(&spaces[lir->bufs[begin[j]].space], begin[j]);
+		for (uint32_t j = end_at[i]; j < end_at[i + 1]; j++)
+			release(&spaces[lir->bufs[end[j]].space], end[j]);
+	}
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fuse: nodes into groups. A group is one loop over tiles of an iteration space;
+ * every member reads what other members make at the same place of that space,
+ * and everything else from memory. Groups run in order, and a node only joins
+ * the last of the groups that make its operands, so the order stays right.
+ */
+#include <string.h>
+
+#include "passes.h"
+
+/* A value of a tile row must fit on chip together with the others; bytes a partition. */
+#define ROW_BYTES_MAX (80 << 10)
+/* With fewer rows than this, long rows are better cut and reduced across partitions. */
+#define ROW_FEW	      32
+#define ROW_FEW_ELEMS 2048
+
+struct fuse {
+	struct nc_ctx *ctx;
+	struct legal *legal;
+};
+
+static bool in_group(const struct legal *legal, uint32_t node, uint32_t group)
+{
+	return !lnode_is_source(&legal->nodes[node]) && legal->nodes[node].group == group;
+}
+
+static struct member *find_member(struct group *group, uint32_t node)
+{
+	for (uint32_t i = group->n_members; i-- > 0;)
+		if (group->members[i].node == node)
+			return &group->members[i];
+	return NULL;
+}
+
+static uint32_t new_group(struct fuse *f, uint32_t nd, const int64_t *dims)
+{
+	struct legal *legal = f->legal;
+	struct group *group;
+
+	legal->groups = nci_grow(f->ctx, legal->groups, &legal->cap_groups, legal->n_groups + 1,
+				 sizeof(*group));
+	group = &legal->groups[legal->n_groups];
+	memset(group, 0, sizeof(*group));
+	group->kind = N_COPY;
+	group->nd = nd;
+	memcpy(group->dims, dims, NC_DIMS_MAX * sizeof(*dims));
+	return legal->n_groups++;
+}
+
+/*
+ * How the node's dims lie in the group's: map[i] is the node's dim at group dim
+ * i, or -1 where the node does not vary. Tried in turn: dim by dim (1 for what
+ * does not vary), and without the reduced dims.
+ */
+static bool map_dims(const struct group *group, const struct lnode *node, bool squeezed, int *map)
+{
+	uint32_t j = 0;
+
+	if (!squeezed && node->nd != group->nd)
+		return false;
+	for (uint32_t i = 0; i < group->nd; i++) {
+		map[i] = -1;
+		if (squeezed && (group->axes >> i & 1))
+			continue;
+		if (j >= node->nd || (node->dims[j] != group->dims[i] && node->dims[j] != 1))
+			return false;
+		if (node->dims[j] != 1)
+			map[i] = (int)j;
+		j++;
+	}
+	return j == node->nd;
+}
+
+static void map_ref(const struct group *group, const int *map, const int64_t *from, int64_t *to)
+{
+	memset(to, 0, NC_DIMS_MAX * sizeof(*to));
+	for (uint32_t i = 0; i < group->nd; i++)
+		if (map[i] >= 0)
+			to[i] = from[map[i]];
+}
+
+/* Does the node, so mapped, vary over reduced dims? */
+static bool varies(const struct group *group, const int *map)
+{
+	for (uint32_t i = 0; i < group->nd; i++)
+		if (map[i] >= 0 && (group->axes >> i & 1))
+			return true;
+	return false;
+}
+
+static int64_t axes_elems(const struct group *group)
+{
+	int64_t n = 1;
+
+	for (uint32_t i = 0; i < group->nd; i++)
+		if (group->axes >> i & 1)
+			n *= group->dims[i];
+	return n;
+}
+
+/* May one tile hold whole rows: reduced dims last, and few enough elements. */
+static bool row_fits(const struct group *group, int64_t more_bytes)
+{
+	int64_t n = axes_elems(group), kept = nci_elems(group->nd, group->dims) / n;
+	bool seen = false;
+	uint32_t n_axes = 0;
+
+	for (uint32_t i = 0; i < group->nd; i++) {
+		if (group->axes >> i & 1) {
+			seen = true;
+			n_axes += group->dims[i] > 1;
+		} else if (seen && group->dims[i] > 1) {
+			return false;
+		}
+	}
+	return n_axes <= ISA_TILE_DIMS && n * (group->bytes + more_bytes) <= ROW_BYTES_MAX &&
+	       (kept >= ROW_FEW || n <= ROW_FEW_ELEMS);
+}
+
+static int64_t place_bytes(const struct lnode *node)
+{
+	return nci_dtype_bytes(node->dtype) + 4 * (int64_t)node->n_src;
+}
+
+/* Fills in the member for the mapping; false if it reads a member at another place. */
+static bool place(struct fuse *f, uint32_t g, uint32_t index, const int *map, struct member *m)
+{
+	struct legal *legal = f->legal;
+	struct group *group = &legal->groups[g];
+	const struct lnode *node = &legal->nodes[index];
+
+	memset(m, 0, sizeof(*m));
+	m->node = index;
+	map_ref(group, map, node->own, m->own);
+	if (node->kind == N_IOTA)
+		map_ref(group, map, node->src[0].stride, m->src[0].stride);
+	for (uint32_t i = 0; i < node->n_src; i++) {
+		const struct vref *ref = &node->src[i];
+		const struct member *src;
+
+		m->src[i].node = ref->node;
+		map_ref(group, map, ref->stride, m->src[i].stride);
+		if (!in_group(legal, ref->node, g))
+			continue;
+		src = find_member(group, ref->node);
+		if (memcmp(src->own, m->src[i].stride, group->nd * sizeof(src->own[0])))
+			return false;
+		m->late |= src->late || legal->nodes[ref->node].kind == N_REDUCE;
+	}
+	return true;
+}
+
+static void append(struct fuse *f, uint32_t g, const struct member *m)
+{
+	struct group *group = &f->legal->groups[g];
+
+	group->members = nci_grow(f->ctx, group->members, &group->cap_members, group->n_members + 1,
+				  sizeof(*m));
+	group->members[group->n_members++] = *m;
+	group->bytes += place_bytes(&f->legal->nodes[m->node]);
+	f->legal->nodes[m->node].group = g;
+}
+
+static bool join_mapped(struct fuse *f, uint32_t g, uint32_t index, bool squeezed)
+{
+	struct group *group = &f->legal->groups[g];
+	const struct lnode *node = &f->legal->nodes[index];
+	int map[NC_DIMS_MAX];
+	struct member m;
+	bool row;
+
+	if (!map_dims(group, node, squeezed, map) || !place(f, g, index, map, &m))
+		return false;
+	if (group->kind != N_COPY || node->kind == N_REDUCE) {
+		/* Beside a product only what is as large; a reduction only over the whole space. */
+		if (squeezed || memcmp(node->dims, group->dims, node->nd * sizeof(node->dims[0])))
+			return false;
+		if (node->kind == N_REDUCE &&
+		    (group->kind != N_COPY || (group->axes && group->axes != node->axes)))
+			return false;
+	}
+	row = group->row || (m.late && (varies(group, map) || node->kind == N_REDUCE));
+	if (row && !row_fits(group, place_bytes(node)))
+		return false;
+	if (node->kind == N_REDUCE)
+		group->axes = node->axes;
+	group->row = row;
+	append(f, g, &m);
+	return true;
+}
+
+/* Copies of what is cheap to compute anew, so that the group needs nothing from another. */
+static uint32_t clone(struct fuse *f, uint32_t g, uint32_t index)
+{
+	struct legal *legal = f->legal;
+	struct lnode copy = legal->nodes[index];
+	uint32_t origin = copy.origin;
+	struct member m = { 0 };
+
+	for (uint32_t i = 0; i < legal->groups[g].n_members; i++) {
+		const struct lnode *n = &legal->nodes[legal->groups[g].members[i].node];
+
+		if (n->floating && n->origin == origin && n->kind == copy.kind)
+			return legal->groups[g].members[i].node;
+	}
+	for (uint32_t i = 0; i < copy.n_src; i++) {
+		if (!lnode_is_source(&legal->nodes[copy.src[i].node]))
+			copy.src[i].node = clone(f, g, copy.src[i].node);
+		memset(copy.src[i].stride, 0, sizeof(copy.src[i].stride));
+		m.src[i] = copy.src[i];
+	}
+	legal->nodes =
+		nci_grow(f->ctx, legal->nodes, &legal->cap_nodes, legal->n_nodes + 1, sizeof(copy));
+	legal->nodes[legal->n_nodes] = copy;
+	m.node = legal->n_nodes++;
+	append(f, g, &m);
+	return m.node;
+}
+
+static void clone_sources(struct fuse *f, uint32_t g, uint32_t index)
+{
+	for (uint32_t i = 0; i < f->legal->nodes[index].n_src; i++) {
+		uint32_t src = f->legal->nodes[index].src[i].node;
+
+		if (f->legal->nodes[src].floating && !in_group(f->legal, src, g)) {
+			src = clone(f, g, src);
+			f->legal->nodes[index].src[i].node = src;
+		}
+	}
+}
+
+/* The last group that makes an operand, LIR_NONE if all come from memory. */
+static uint32_t producer_group(const struct legal *legal, const struct lnode *node)
+{
+	uint32_t g = LIR_NONE;
+
+	for (uint32_t i = 0; i < node->n_src; i++) {
+		const struct lnode *src = &legal->nodes[node->src[i].node];
+
+		if (lnode_is_source(src) || (src->floating && !node->floating))
+			continue;
+		if (g == LIR_NONE || src->group > g)
+			g = src->group;
+	}
+	return g;
+}
+
+static bool same_space(const struct group *group, const struct lnode *node)
+{
+	return group->kind == N_COPY && group->nd == node->nd &&
+	       !memcmp(group->dims, node->dims, node->nd * sizeof(node->dims[0]));
+}
+
+static bool join(struct fuse *f, uint32_t g, uint32_t index)
+{
+	uint32_t keep = f->legal->groups[g].n_members;
+	int64_t bytes = f->legal->groups[g].bytes;
+	struct vref src[NCI_SRCS];
+
+	memcpy(src, f->legal->nodes[index].src, sizeof(src));
+	clone_sources(f, g, index);
+	if (join_mapped(f, g, index, false) ||
+	    (f->legal->groups[g].axes && join_mapped(f, g, index, true)))
+		return true;
+	f->legal->groups[g].n_members = keep;
+	f->legal->groups[g].bytes = bytes;
+	memcpy(f->legal->nodes[index].src, src, sizeof(src));
+	return false;
+}
+
+static void fuse_node(struct fuse *f, uint32_t index)
+{
+	struct legal *legal = f->legal;
+	const struct lnode *node = &legal->nodes[index];
+	bool loop = lnode_is_elementwise(node) || node->kind == N_REDUCE;
+	uint32_t g = producer_group(legal, node);
+
+	if (loop) {
+		/* Without computed operands: beside the last loop over the same space. */
+		if (g == LIR_NONE && legal->n_groups && !node->floating &&
+		    same_space(&legal->groups[legal->n_groups - 1], node))
+			g = legal->n_groups - 1;
+		if (g != LIR_NONE && join(f, g, index))
+			return;
+	}
+	node = &legal->nodes[index]; /* clones may have moved it */
+	g = new_group(f, node->nd, node->dims);
+	if (!loop)
+		legal->groups[g].kind = node->kind;
+	if (loop) {
+		join(f, g, index);
+		return;
+	}
+	struct member m = { .node = index };
+
+	memcpy(m.own, node->own, sizeof(m.own));
+	memcpy(m.src, node->src, sizeof(m.src));
+	append(f, g, &m);
+}
+
+/* --- after grouping --------------------------------------------------------------------- */
+
+static void add_store(struct fuse *f, uint32_t node, uint32_t slot, const int64_t *own_to)
+{
+	struct group *group = &f->legal->groups[f->legal->nodes[node].group];
+	struct store *st;
+
+	group->stores = nci_grow(f->ctx, group->stores, &group->cap_stores, group->n_stores + 1,
+				 sizeof(*st));
+	st = &group->stores[group->n_stores++];
+	st->node = node;
+	st->slot = slot;
+	memcpy(st->stride, own_to, sizeof(st->stride));
+}
+
+/* Strides over the node's dims, given over the group's by the member's own strides. */
+static void to_group(const struct legal *legal, const struct group *group, const struct member *m,
+		     const int64_t *stride, int64_t *out)
+{
+	const struct lnode *node = &legal->nodes[m->node];
+
+	memset(out, 0, NC_DIMS_MAX * sizeof(*out));
+	for (uint32_t i = 0; i < group->nd; i++)
+		for (uint32_t j = 0; m->own[i] && j < node->nd; j++)
+			if (node->own[j] == m->own[i])
+				out[i] = stride[j];
+}
+
+static void need_scratch(struct fuse *f, struct lir *lir, uint32_t index)
+{
+	struct lnode *node = &f->legal->nodes[index];
+	struct group *group = &f->legal->groups[node->group];
+
+	if (node->scratch != LIR_NONE)
+		return;
+	node->scratch = lir_scratch(lir, node->dtype, node->elems);
+	add_store(f, index, node->scratch, find_member(group, index)->own);
+}
+
+/* A group with nothing stored and nobody reading it is a clone's original. */
+static void find_used(struct fuse *f, bool *used)
+{
+	struct legal *legal = f->legal;
+
+	for (uint32_t i = 0; i < legal->n_outs; i++)
+		used[legal->outs[i].node] = true;
+	for (uint32_t g = legal->n_groups; g-- > 0;) {
+		struct group *group = &legal->groups[g];
+		uint32_t n = 0;
+
+		for (uint32_t i = group->n_members; i-- > 0;) {
+			const struct lnode *node = &legal->nodes[group->members[i].node];
+
+			for (uint32_t j = 0; used[group->members[i].node] && j < node->n_src; j++)
+				used[node->src[j].node] = true;
+		}
+		for (uint32_t i = 0; i < group->n_members; i++)
+			if (used[group->members[i].node])
+				group->members[n++] = group->members[i];
+		group->n_members = n;
+	}
+}
+
+static void cross_group(struct fuse *f, struct lir *lir)
+{
+	struct legal *legal = f->legal;
+
+	for (uint32_t g = 0; g < legal->n_groups; g++)
+		for (uint32_t i = 0; i < legal->groups[g].n_members; i++) {
+			const struct lnode *node = &legal->nodes[legal->groups[g].members[i].node];
+
+			for (uint32_t j = 0; j < node->n_src; j++)
+				if (!lnode_is_source(&legal->nodes[node->src[j].node]) &&
+				    !in_group(legal, node->src[j].node, g))
+					need_scratch(f, lir, node->src[j].node);
+		}
+}
+
+/*
+ * May the output be written over the input in its own group? Every reader of
+ * the input is earlier, or is an element's own loop and reads it at the place
+ * that it writes.
+ */
+static bool alias_safe(const struct legal *legal, const struct lout *out, const int64_t *stride)
+{
+	uint32_t home = legal->nodes[out->node].group;
+
+	for (uint32_t g = home; g < legal->n_groups; g++)
+		for (uint32_t i = 0; i < legal->groups[g].n_members; i++) {
+			const struct member *m = &legal->groups[g].members[i];
+			const struct lnode *node = &legal->nodes[m->node];
+
+			for (uint32_t j = 0; j < node->n_src; j++) {
+				const struct lnode *src = &legal->nodes[m->src[j].node];
+
+				if (src->kind != N_INPUT || src->slot != out->alias)
+					continue;
+				if (g > home ||
+				    !(lnode_is_elementwise(node) || node->kind == N_REDUCE) ||
+				    memcmp(m->src[j].stride, stride,
+					   legal->groups[g].nd * sizeof(*stride)))
+					return false;
+			}
+		}
+	return true;
+}
+
+static void place_outputs(struct fuse *f, struct lir *lir)
+{
+	struct legal *legal = f->legal;
+
+	for (uint32_t i = 0; i < legal->n_outs; i++) {
+		struct lout *out = &legal->outs[i];
+		struct group *group = &legal->groups[legal->nodes[out->node].group];
+		int64_t stride[NC_DIMS_MAX];
+
+		to_group(legal, group, find_member(group, out->node), out->stride, stride);
+		if (out->alias != NC_NO_ALIAS && !alias_safe(legal, out, stride)) {
+			out->copied = true;
+			need_scratch(f, lir, out->node);
+			continue;
+		}
+		add_store(f, out->node, out->slot, stride);
+	}
+}
+
+void nci_fuse(struct legal *legal, struct lir *lir)
+{
+	struct fuse f = { .ctx = legal->ctx, .legal = legal };
+	uint32_t n = legal->n_nodes; /* clones come after */
+	bool *used;
+
+	for (uint32_t i = 1; i < n; i++)
+		if (!lnode_is_source(&legal->nodes[i]))
+			fuse_node(&f, i);
+	used = nci_alloc(legal->ctx, legal->n_nodes * sizeof(*used));
+	find_used(&f, used);
+	cross_group(&f, lir);
+	place_outputs(&f, lir);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operations of the NeuronCore before they have addresses, semaphores and an
+ * encoding. The kernels append them in an order in which, run one after the
+ * other, they would give the right result; alloc.c and sched.c let them overlap
+ * without changing that.
+ *
+ * On-chip memory is named by buffer: a range of bytes in every partition that
+ * lives from the first operation that uses it to the last.
+ */
+#ifndef NC_LIR_H
+#define NC_LIR_H
+
+#include "ir.h"
+#include "neuron_program.h"
+
+#define LIR_NONE UINT32_MAX
+
+struct lbuf {
+	uint8_t space; /* ISA_SPACE_SBUF or _PSUM */
+	uint32_t bytes; /* a partition */
+	uint32_t first, last; /* operations that use it; LIR_NONE: none yet */
+	uint32_t offset; /* set by alloc.c */
+};
+
+/* On-chip operand of a compute operation; as struct isa_tile, offset inside the buffer. */
+struct ltile {
+	uint32_t buf; /* LIR_NONE: operand unused */
+	uint8_t dtype, part0, nparts;
+	uint32_t offset;
+	uint32_t count[ISA_TILE_DIMS];
+	int32_t step[ISA_TILE_DIMS];
+};
+
+/* Per-partition scalar. */
+struct lcol {
+	uint32_t buf;
+	uint32_t offset;
+	uint8_t dtype, part0;
+};
+
+/* One side of a transfer: buf, or slot where buf is LIR_NONE. As struct isa_dma_side. */
+struct lside {
+	uint32_t buf;
+	uint32_t slot;
+	uint8_t part0, nparts, part_step, ndim;
+	int64_t offset; /* bytes */
+	int64_t step[ISA_DMA_DIMS];
+	uint32_t count[ISA_DMA_DIMS];
+};
+
+/* Engine of DMA that moves results: chosen by sched.c, so that loads never queue behind them. */
+#define LIR_STORE_ENGINE 0xffu
+
+struct lop {
+	uint8_t opcode, engine, op0, op1, compute_type, n_axes, flags;
+	uint8_t elem_bytes, queue; /* DMA */
+	uint32_t tag; /* node of the graph */
+	uint32_t group; /* of nodes; see HBM hazards in sched.c */
+	uint64_t imm0, imm1;
+	union {
+		struct {
+			struct ltile dst, src0, src1;
+			struct lcol vec0, vec1;
+		};
+		struct {
+			struct lside to, from;
+		};
+	};
+};
+
+/* A slot of the program. */
+struct lslot {
+	uint8_t kind; /* NPROG_SLOT_* */
+	uint8_t rights;
+	nc_dtype dtype;
+	struct nc_type type;
+	uint64_t bytes;
+	uint32_t memory; /* slots of one number may be the same memory */
+};
+
+struct lir {
+	struct nc_ctx *ctx;
+	struct lbuf *bufs;
+	uint32_t n_bufs, cap_bufs;
+	struct lop *ops;
+	uint32_t n_ops, cap_ops;
+	struct lslot *slots;
+	uint32_t n_slots, cap_slots;
+	uint8_t *consts;
+	uint32_t n_consts, cap_consts; /* bytes */
+	uint32_t group, tag; /* given to new operations */
+};
+
+/* --- building (lir.c) ---------------------------------------------------------------- */
+
+struct lir *lir_create(struct nc_ctx *ctx);
+/* A new buffer of so many bytes a partition; PSUM buffers are whole banks. */
+uint32_t lir_buf(struct lir *lir, uint32_t space, uint64_t bytes);
+/* A scratch slot; returns its number. */
+uint32_t lir_scratch(struct lir *lir, nc_dtype dtype, int64_t elems);
+/* Puts data among the constants; returns its offset for ISA_SLOT_CONST. */
+uint32_t lir_const(struct lir *lir, const void *data, uint32_t bytes);
+
+/* Operand: nparts partitions of a buffer from its byte offset on, n elements in a row. */
+struct ltile lir_row(uint32_t buf, uint32_t dtype, uint32_t nparts, uint32_t offset, uint32_t n);
+/* The same with up to ISA_TILE_DIMS dims, outermost first. */
+struct ltile lir_tile(uint32_t buf, uint32_t dtype, uint32_t nparts, uint32_t offset, uint32_t ndim,
+		      const int64_t *count, const int64_t *step);
+
+/* Appends an operation with unused operands; valid until the next append. */
+struct lop *lir_op(struct lir *lir, uint32_t engine, uint32_t opcode);
+struct lop *lir_copy(struct lir *lir, uint32_t engine, uint32_t ct, struct ltile dst,
+		     struct ltile src);
+struct lop *lir_memset(struct lir *lir, uint32_t engine, uint32_t ct, struct ltile dst,
+		       uint64_t imm);
+/* dst = a op b */
+struct lop *lir_tensor_tensor(struct lir *lir, uint32_t engine, uint32_t ct, uint32_t op,
+			      struct ltile dst, struct ltile a, struct ltile b);
+
+/* One dim of a transfer whose sides may step differently; bytes. */
+struct lstep {
+	int64_t count, a, b;
+};
+
+/*
+ * Transfers between a slot and nparts partitions of a buffer. dims: the
+ * partitions first (n_part of them, outermost first, b unused: one partition
+ * each), then the free dims with the slot's step in a and the buffer's in b,
+ * any number of them: unit steps are merged, and what exceeds the hardware's dims
+ * becomes several transfers. offset: bytes into the slot.
+ */
+void lir_load(struct lir *lir, uint32_t buf, uint32_t part0, uint32_t buf_offset, uint32_t slot,
+	      int64_t offset, uint32_t elem, uint32_t n_part, uint32_t n, const struct lstep *dims);
+void lir_store(struct lir *lir, uint32_t slot, int64_t offset, uint32_t buf, uint32_t part0,
+	       uint32_t buf_offset, uint32_t elem, uint32_t n_part, uint32_t n,
+	       const struct lstep *dims);
+/* Between two slots; a: steps of the destination, b: of the source. */
+void lir_move(struct lir *lir, uint32_t dst, int64_t dst_offset, uint32_t src, int64_t src_offset,
+	      uint32_t elem, uint32_t n, const struct lstep *dims);
+
+/* --- later stages ---------------------------------------------------------------------- */
+
+/* alloc.c: addresses of all buffers. */
+void nci_allocate(struct lir *lir);
+
+/* sched.c: what emit.c needs to know beyond the operations. */
+struct lwait {
+	uint8_t sem;
+	uint32_t value;
+};
+
+struct lsched {
+	/* Operation i waits for waits[first_wait[i]] .. waits[first_wait[i + 1] - 1]; the waits at
+	 * n_ops + e are those of engine e's HALT. */
+	uint32_t *first_wait;
+	struct lwait *waits;
+	uint8_t *signals; /* operation i adds 1 to its agent's semaphore */
+	bool used[5]; /* engine has a stream */
+};
+
+/* Semaphore of an engine's compute operations, and of a DMA queue's transfers. */
+#define NCI_SEM_ENGINE(e) (e)
+#define NCI_SEM_QUEUE(q)  (16 + (q))
+
+void nci_schedule(struct lir *lir, struct lsched *sched);
+
+/* emit.c: the image, from malloc(). */
+void nci_emit(struct lir *lir, const struct lsched *sched, struct nc_program *program);
+
+#endif /* NC_LIR_H */
