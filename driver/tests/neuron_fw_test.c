@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The mailbox against a firmware of a few lines, which answers in the trigger's write. */
+
+#include <kunit/static_stub.h>
+#include <kunit/test.h>
+
+#include "../neuron_drv.h"
+#include "../neuron_fw.h"
+#include "neuron_mailbox.h"
+
+#define FW_DMA	0x12340000ull
+#define FW_HOST 0x400000000000ull
+
+struct fw_fixture {
+	struct neuron_device *ndev;
+	struct neuron_hal hal;
+	u32 reg[0x1000 / 4];
+	unsigned int requests;
+	unsigned int deaf; /* requests to leave unanswered */
+	u8 error;
+	bool crc_ok;
+	bool addr_ok;
+};
+
+static void fw_answer(struct fw_fixture *f)
+{
+	struct mbox_request *request = f->ndev->fw.buf;
+	struct mbox_response *response = f->ndev->fw.buf + PAGE_SIZE;
+	u16 i, n, size = le16_to_cpu(request->size);
+	__le64 *addr = (__le64 *)(request + 1);
+	__le32 *value = (__le32 *)(response + 1);
+	u32 crc = le32_to_cpu(request->crc);
+	u64 at = (u64)f->reg[MBOX_REQUEST_HI / 4] << 32 | f->reg[MBOX_REQUEST_LO / 4];
+
+	f->requests++;
+	f->addr_ok = at == (FW_HOST | FW_DMA);
+	request->crc = 0;
+	f->crc_ok = neuron_fw_crc(request, size) == crc;
+	if (f->deaf) {
+		f->deaf--;
+		return;
+	}
+	n = (size - sizeof(*request)) / sizeof(*addr);
+	for (i = 0; i < n; i++)
+		value[i] = cpu_to_le32((u32)le64_to_cpu(addr[i]) + 1);
+	response->error = f->error;
+	response->size = cpu_to_le16(sizeof(*response) + n * sizeof(*value));
+	response->sequence = request->sequence;
+}
+
+static void fw_write(const struct neuron_regs *regs, u32 offset, u32 value)
+{
+	struct fw_fixture *f = kunit_get_current_test()->priv;
+
+	f->reg[offset / 4] = value;
+	if (offset == MBOX_TRIGGER && f->reg[MBOX_RESET / 4])
+		f->reg[MBOX_RESET / 4] = 0;
+	else if (offset == MBOX_TRIGGER)
+		fw_answer(f);
+}
+
+static u32 fw_read(const struct neuron_regs *regs, u32 offset)
+{
+	struct fw_fixture *f = kunit_get_current_test()->priv;
+
+	return f->reg[offset / 4];
+}
+
+static int fw_init(struct kunit *test)
+{
+	struct fw_fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	struct neuron_device *ndev = kunit_kzalloc(test, sizeof(*ndev), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	KUNIT_ASSERT_NOT_NULL(test, ndev);
+	test->priv = f;
+	f->ndev = ndev;
+	f->hal.host_base = FW_HOST;
+	ndev->hal = &f->hal;
+	mutex_init(&ndev->fw.lock);
+	ndev->fw.buf = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ndev->fw.buf);
+	ndev->fw.dma = FW_DMA;
+	kunit_activate_static_stub(test, neuron_reg_write, fw_write);
+	kunit_activate_static_stub(test, neuron_reg_read, fw_read);
+	return 0;
+}
+
+static void neuron_fw_checksum_is_crc32c(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, neuron_fw_crc("123456789", 9), 0xe3069283);
+}
+
+static void neuron_fw_reads_registers(struct kunit *test)
+{
+	const u64 addr[] = { 0x8006c84000ull, 0x8006c84038ull, 7 };
+	struct fw_fixture *f = test->priv;
+	u32 value[3] = {};
+
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, addr, value, 3), 0);
+	KUNIT_EXPECT_EQ(test, value[0], 0x06c84001);
+	KUNIT_EXPECT_EQ(test, value[1], 0x06c84039);
+	KUNIT_EXPECT_EQ(test, value[2], 8);
+	KUNIT_EXPECT_TRUE(test, f->crc_ok);
+	KUNIT_EXPECT_TRUE(test, f->addr_ok);
+}
+
+static void neuron_fw_sequence_skips_zero(struct kunit *test)
+{
+	struct fw_fixture *f = test->priv;
+	u64 addr = 1;
+	u32 value;
+
+	f->ndev->fw.sequence = U8_MAX;
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, &addr, &value, 1), 0);
+	KUNIT_EXPECT_EQ(test, f->ndev->fw.sequence, 1);
+}
+
+static void neuron_fw_asks_again(struct kunit *test)
+{
+	struct fw_fixture *f = test->priv;
+	u64 addr = 1;
+	u32 value = 0;
+
+	f->deaf = 1;
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, &addr, &value, 1), 0);
+	KUNIT_EXPECT_EQ(test, f->requests, 2);
+	KUNIT_EXPECT_EQ(test, value, 2);
+}
+
+static void neuron_fw_reports_refusal(struct kunit *test)
+{
+	struct fw_fixture *f = test->priv;
+	u64 addr = 1;
+	u32 value;
+
+	f->error = MBOX_FAILED;
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, &addr, &value, 1), -EIO);
+	KUNIT_EXPECT_EQ(test, f->requests, 1);
+}
+
+static void neuron_fw_bounds_requests(struct kunit *test)
+{
+	struct fw_fixture *f = test->priv;
+
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, NULL, NULL, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, NULL, NULL, 1000), -EINVAL);
+	KUNIT_EXPECT_EQ(test, f->requests, 0);
+}
+
+static void neuron_fw_resets_cores(struct kunit *test)
+{
+	struct fw_fixture *f = test->priv;
+
+	KUNIT_EXPECT_EQ(test, neuron_fw_reset(f->ndev, MBOX_RESET_CORES, 0x0101), 0);
+	KUNIT_EXPECT_EQ(test, f->reg[MBOX_RESET_MAP / 4], 0x0101);
+	KUNIT_EXPECT_EQ(test, f->requests, 0);
+}
+
+static struct kunit_case neuron_fw_cases[] = {
+	KUNIT_CASE(neuron_fw_checksum_is_crc32c),  KUNIT_CASE(neuron_fw_reads_registers),
+	KUNIT_CASE(neuron_fw_sequence_skips_zero), KUNIT_CASE_SLOW(neuron_fw_asks_again),
+	KUNIT_CASE(neuron_fw_reports_refusal),	   KUNIT_CASE(neuron_fw_bounds_requests),
+	KUNIT_CASE(neuron_fw_resets_cores),	   {}
+};
+
+static struct kunit_suite neuron_fw_suite = {
+	.name = "neuron_fw",
+	.init = fw_init,
+	.test_cases = neuron_fw_cases,
+};
+
+kunit_test_suite(neuron_fw_suite);
