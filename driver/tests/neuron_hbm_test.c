@@ -122,7 +122,7 @@ static void neuron_hbm_random_blocks_never_overlap(struct kunit *test)
 	struct neuron_hbm *hbm = test->priv;
 	u32 seed = get_random_u32();
 	struct rnd_state rnd;
-	u64 used = 0;
+	u64 size, used = 0;
 	int i, j, k, ret;
 
 	kunit_info(test, "seed %u\n", seed);
@@ -137,8 +137,8 @@ static void neuron_hbm_random_blocks_never_overlap(struct kunit *test)
 			block[i].size = 0;
 			continue;
 		}
-		ret = neuron_hbm_alloc(
-			hbm, (1 + prandom_u32_state(&rnd) % 200) * NEURON_HBM_GRANULE, &block[i]);
+		size = (1 + prandom_u32_state(&rnd) % 200) * NEURON_HBM_GRANULE;
+		ret = neuron_hbm_alloc(hbm, size, &block[i]);
 		if (ret) {
 			KUNIT_ASSERT_EQ(test, ret, -ENOSPC);
 			block[i].size = 0;
