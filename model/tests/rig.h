@@ -212,9 +212,10 @@ static inline uint32_t rig_put(struct rig *r, unsigned int queue, struct exi_lau
 	if (!l.n_slots)
 		l.n_slots = n_slots;
 	l.seqno = 1000 + n;
-	if (slots)
-		memcpy(rig_ptr(r, rig_table(queue, n), n_slots * sizeof(*slots)), slots,
-		       n_slots * sizeof(*slots));
+	for (uint32_t i = 0; slots && i < n_slots && i < ASM_SLOTS; i++)
+		memcpy(rig_ptr(r, rig_table(queue, n), n_slots * sizeof(*slots)) +
+			       i * sizeof(*slots),
+		       &slots[i], sizeof(*slots));
 	memcpy(rig_ptr(r, rig_ring(queue) + n % (1u << RIG_LOG2) * sizeof(l), sizeof(l)), &l,
 	       sizeof(l));
 	return n;
