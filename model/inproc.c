@@ -291,7 +291,8 @@ static void on_irq(void *user, unsigned int vector)
 
 	pthread_mutex_lock(&ip->lock);
 	if (vector < IP_CTX_VECTORS) {
-		TAILQ_FOREACH(ctx, &ip->all_ctxs, all) {
+		TAILQ_FOREACH(ctx, &ip->all_ctxs, all)
+		{
 			if (ctx->vector == vector)
 				ip_ctx_drain(ip, ctx);
 		}

@@ -20,14 +20,14 @@
 struct nm_inproc;
 
 struct nm_inproc_config {
-	unsigned int cores;       /* 1..8; 0: 8 */
-	uint64_t hbm_bytes;       /* of each of the 4 stacks; 0: 4 GiB */
-	uint64_t serial;          /* 0: a fixed default */
+	unsigned int cores; /* 1..8; 0: 8 */
+	uint64_t hbm_bytes; /* of each of the 4 stacks; 0: 4 GiB */
+	uint64_t serial; /* 0: a fixed default */
 	unsigned int device_id;
 	uint64_t exec_timeout_ns; /* a launch that runs longer is stopped; 0: never */
-	int log_level;            /* NM_LOG_* */
-	nm_log_fn log;            /* NULL: stderr */
-	void *user;               /* passed to log */
+	int log_level; /* NM_LOG_* */
+	nm_log_fn log; /* NULL: stderr */
+	void *user; /* passed to log */
 };
 
 /* Creates a device and its driver. Also EIO: the device does not answer as it should. */
@@ -84,8 +84,7 @@ struct nm_inproc_sync {
 int nm_inproc_sync_create(struct nm_inproc *ip, uint32_t *handle);
 int nm_inproc_sync_destroy(struct nm_inproc *ip, uint32_t handle);
 /* Waits until CLOCK_MONOTONIC deadline_ns, INT64_MAX for ever. Also ETIME. */
-int nm_inproc_sync_wait(struct nm_inproc *ip, uint32_t handle, uint64_t point,
-			int64_t deadline_ns);
+int nm_inproc_sync_wait(struct nm_inproc *ip, uint32_t handle, uint64_t point, int64_t deadline_ns);
 /* Highest point reached. */
 int nm_inproc_sync_query(struct nm_inproc *ip, uint32_t handle, uint64_t *point);
 /* The point is reached by the host. EINVAL: not above all earlier ones. */
@@ -110,12 +109,12 @@ int nm_inproc_ctx_destroy(struct nm_inproc *ip, uint32_t ctx);
 enum nm_inproc_ctx_status { NM_CTX_OK, NM_CTX_FAULTED, NM_CTX_TIMEDOUT };
 
 struct nm_inproc_ctx_state {
-	uint32_t state;   /* enum nm_inproc_ctx_status */
-	uint32_t fault;   /* EXI_FAULT_* */
-	uint32_t engine;  /* ~0: none */
+	uint32_t state; /* enum nm_inproc_ctx_status */
+	uint32_t fault; /* EXI_FAULT_* */
+	uint32_t engine; /* ~0: none */
 	uint32_t pc;
 	uint32_t opcode;
-	uint32_t slot;    /* ~0: none */
+	uint32_t slot; /* ~0: none */
 	uint32_t program; /* 0: unloaded since */
 	uint64_t value;
 	uint64_t limit;

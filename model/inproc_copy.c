@@ -13,7 +13,7 @@
 #define RING_BYTES   (IP_LANE_RING * sizeof(struct udma_desc))
 #define MARKER_BYTES 256u
 #define MARKER_SRC   (2 * RING_BYTES)
-#define MARKERS      (MARKER_SRC + MARKER_BYTES)
+#define MARKERS	     (MARKER_SRC + MARKER_BYTES)
 #define ARENA_BYTES  (MARKERS + IP_LANE_BATCHES * sizeof(uint32_t))
 
 static void apb_write(struct nm_inproc *ip, uint32_t offset, uint32_t value)

@@ -12,9 +12,9 @@
 
 #define OWNER 1 /* EXI_Q_OWNER: all contexts belong to this process */
 
-#define RING_BYTES (IP_RING * sizeof(struct exi_launch))
-#define CQ_BYTES   (IP_RING * sizeof(struct exi_record))
-#define SLOT_BYTES (IP_SLOT_RING * sizeof(struct exi_slot))
+#define RING_BYTES  (IP_RING * sizeof(struct exi_launch))
+#define CQ_BYTES    (IP_RING * sizeof(struct exi_record))
+#define SLOT_BYTES  (IP_SLOT_RING * sizeof(struct exi_slot))
 #define ARENA_BYTES (CQ_BYTES + RING_BYTES + SLOT_BYTES)
 
 static struct ip_job *job_at(struct ip_ctx *ctx, uint32_t count)
@@ -216,8 +216,7 @@ static void take_refs(struct ip_ctx *ctx, struct ip_job *job)
 }
 
 /* Writes the entry. ip->lock is held; on return with 1 the doorbell is to be rung. */
-static int submit_locked(struct nm_inproc *ip, struct ip_ctx *ctx,
-			 const struct nm_inproc_submit *s)
+static int submit_locked(struct nm_inproc *ip, struct ip_ctx *ctx, const struct nm_inproc_submit *s)
 {
 	struct ip_program *program;
 	struct ip_job *job;
@@ -258,8 +257,8 @@ static int submit_locked(struct nm_inproc *ip, struct ip_ctx *ctx,
 		.program_id = program->id,
 		.program_bytes = program->bytes,
 		.n_slots = s->n_slots,
-		.slots_addr = V3_DEV_HOST | (ctx->iova + CQ_BYTES + RING_BYTES +
-					     first * sizeof(struct exi_slot)),
+		.slots_addr = V3_DEV_HOST |
+			      (ctx->iova + CQ_BYTES + RING_BYTES + first * sizeof(struct exi_slot)),
 		.seqno = ctx->written,
 		.flags = EXI_LAUNCH_IRQ,
 	};
@@ -465,7 +464,7 @@ static bool core_stuck(struct nm_inproc *ip, unsigned int core, uint64_t now)
 	bool busy = false;
 
 	TAILQ_FOREACH(ctx, &ip->all_ctxs, all)
-		busy |= ctx->core == core && ctx->completed != ctx->rung;
+	busy |= ctx->core == core && ctx->completed != ctx->rung;
 	if (!busy || ip->core_done[core] != ip->core_watched[core]) {
 		ip->core_watched[core] = ip->core_done[core];
 		ip->core_since_ns[core] = busy ? now : 0;
@@ -509,7 +508,8 @@ static void stop_running(struct nm_inproc *ip, unsigned int core)
 	struct ip_ctx *ctx;
 	bool done = false;
 
-	TAILQ_FOREACH(ctx, &ip->all_ctxs, all) {
+	TAILQ_FOREACH(ctx, &ip->all_ctxs, all)
+	{
 		if (ctx->core == core && !ctx->dead && ctx->completed != ctx->rung) {
 			ctx->refs++;
 			list[n++] = ctx;
@@ -531,7 +531,7 @@ void ip_ctx_watch(struct nm_inproc *ip)
 
 	/* An interrupt may have been lost. */
 	TAILQ_FOREACH(ctx, &ip->all_ctxs, all)
-		ip_ctx_drain(ip, ctx);
+	ip_ctx_drain(ip, ctx);
 	for (unsigned int core = 0; core < ip->facts.cores; core++) {
 		if (core_stuck(ip, core, now))
 			stop_running(ip, core);

@@ -100,8 +100,9 @@ static int give_extent(struct ip_stack *stack, uint64_t start, uint64_t size)
 
 static void scrub(struct nm_inproc *ip, uint64_t at, uint64_t size)
 {
-	if (size < PUNCH_BYTES || fallocate(nm_hbm_fd(ip->dev), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-					    (off_t)at, (off_t)size))
+	if (size < PUNCH_BYTES ||
+	    fallocate(nm_hbm_fd(ip->dev), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
+		      (off_t)size))
 		memset(ip->hbm + at, 0, size);
 }
 

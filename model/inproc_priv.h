@@ -30,17 +30,17 @@
 #include "neuron_queue.h"
 #include "neuron_udma.h"
 
-#define IP_GRANULE     4096ull
-#define IP_RING_LOG2   8
-#define IP_RING        (1u << IP_RING_LOG2) /* launches a context keeps in flight */
-#define IP_SLOT_RING   8192u		    /* slot table entries of a context */
-#define IP_CTX_VECTORS 32u		    /* MSI-X vectors of contexts; lanes have the others */
-#define IP_LANES       V3_CORES		    /* UDMA queues for copies */
-#define IP_LANE_RING   1024u		    /* descriptors */
-#define IP_LANE_BATCH  256u		    /* descriptors between two markers */
-#define IP_LANE_BATCHES 64u
+#define IP_GRANULE	   4096ull
+#define IP_RING_LOG2	   8
+#define IP_RING		   (1u << IP_RING_LOG2) /* launches a context keeps in flight */
+#define IP_SLOT_RING	   8192u /* slot table entries of a context */
+#define IP_CTX_VECTORS	   32u /* MSI-X vectors of contexts; lanes have the others */
+#define IP_LANES	   V3_CORES /* UDMA queues for copies */
+#define IP_LANE_RING	   1024u /* descriptors */
+#define IP_LANE_BATCH	   256u /* descriptors between two markers */
+#define IP_LANE_BATCHES	   64u
 #define IP_COPY_TIMEOUT_NS 30000000000ull
-#define IP_WATCH_NS    200000000ull /* period of the worker's look at what is in flight */
+#define IP_WATCH_NS	   200000000ull /* period of the worker's look at what is in flight */
 
 /* Ids of things, 1 and up. */
 struct ip_table {
@@ -81,11 +81,11 @@ struct ip_entry {
 struct ip_sync {
 	uint32_t refs;
 	_Atomic uint64_t signalled;
-	uint64_t submitted;	/* highest point with an entry */
-	uint64_t want;		/* lowest point that somebody sleeps for */
+	uint64_t submitted; /* highest point with an entry */
+	uint64_t want; /* lowest point that somebody sleeps for */
 	struct ip_entry *entry; /* by count modulo size; older ones stay as history */
-	uint32_t size;		/* power of two */
-	uint64_t head, tail;	/* counts: first not done, next new */
+	uint32_t size; /* power of two */
+	uint64_t head, tail; /* counts: first not done, next new */
 };
 
 struct ip_fence {
@@ -139,8 +139,8 @@ struct ip_ctx {
 	uint32_t written, rung, completed;
 	uint32_t slot_head, slot_tail;
 	unsigned int full; /* threads that wait for room */
-	bool dead;	   /* takes no more launches */
-	bool aborted;	   /* by the watchdog */
+	bool dead; /* takes no more launches */
+	bool aborted; /* by the watchdog */
 	struct ip_program *guilty; /* reference */
 	struct nm_inproc_ctx_state state;
 };
@@ -171,14 +171,14 @@ struct ip_lane {
 	void *arena;
 	uint64_t iova;
 	struct udma_desc *tx, *rx;
-	uint32_t *markers;	/* one a batch, written by the device */
+	uint32_t *markers; /* one a batch, written by the device */
 	uint32_t tail, ring_id; /* under push */
-	uint32_t used;		/* descriptors in the rings */
+	uint32_t used; /* descriptors in the rings */
 	uint32_t batch_head, batch_tail;
 	struct ip_batch batch[IP_LANE_BATCHES];
 	struct ip_copies copies; /* not wholly in the rings yet */
-	uint64_t load;		 /* bytes given to this lane and not done */
-	uint32_t watched;	 /* batch_head at since_ns */
+	uint64_t load; /* bytes given to this lane and not done */
+	uint32_t watched; /* batch_head at since_ns */
 	uint64_t since_ns;
 };
 
@@ -195,14 +195,14 @@ struct nm_inproc {
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a wanted point, room in a queue, or work */
-	pthread_cond_t work;	/* for the worker */
-	unsigned int waiters;	/* threads asleep on changed */
+	pthread_cond_t work; /* for the worker */
+	unsigned int waiters; /* threads asleep on changed */
 	pthread_t worker;
 	bool worker_started, stop;
-	bool worker_asleep;  /* without a time limit */
+	bool worker_asleep; /* without a time limit */
 	unsigned int flying; /* launches and copies not done */
-	bool broken;	     /* a copy was lost: nothing is taken any more */
-	bool advanced;	     /* a timeline moved since the blocked lists were looked at */
+	bool broken; /* a copy was lost: nothing is taken any more */
+	bool advanced; /* a timeline moved since the blocked lists were looked at */
 
 	struct ip_table bos, syncs, programs, ctxs;
 	struct ip_stack stack[V3_HBM_STACKS];
@@ -214,7 +214,7 @@ struct nm_inproc {
 
 	struct ip_ctxs all_ctxs, blocked_ctxs, ready_ctxs;
 	uint64_t queues_used[V3_CORES]; /* bit q */
-	uint32_t core_done[V3_CORES];	/* launches, counts up */
+	uint32_t core_done[V3_CORES]; /* launches, counts up */
 	uint32_t core_watched[V3_CORES];
 	uint64_t core_since_ns[V3_CORES];
 

@@ -79,8 +79,7 @@ static void program_free(struct ip_program *program)
 	free(program);
 }
 
-int nm_inproc_program_load(struct nm_inproc *ip, const void *image, uint64_t size,
-			   uint32_t *handle)
+int nm_inproc_program_load(struct nm_inproc *ip, const void *image, uint64_t size, uint32_t *handle)
 {
 	struct ip_program *program;
 	int ret;

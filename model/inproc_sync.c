@@ -11,7 +11,7 @@
 #include "inproc_priv.h"
 
 #define HISTORY 1024u /* entries of a new timeline */
-#define SPINS   200   /* looks at a point before a thread sleeps for it */
+#define SPINS	200 /* looks at a point before a thread sleeps for it */
 
 static struct ip_entry *entry_at(const struct ip_sync *sync, uint64_t count)
 {

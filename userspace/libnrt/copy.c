@@ -14,7 +14,7 @@
 #define LARGE_BYTES (16ull << 20)
 #define PIECE_MAX   (LARGE_BYTES / 4)
 #define FILL_BYTES  (1ull << 20)
-#define ALIGN       64ull
+#define ALIGN	    64ull
 
 /* --- the ring -------------------------------------------------------------------------- */
 
@@ -257,9 +257,8 @@ static int to_host(struct nrtx_stream *stream, uint8_t *host, struct nrtx_buffer
 			ret = queue_copy(stream, &copy);
 			if (ret)
 				break;
-			piece[(first + n++) % AHEAD] = (struct to_host_piece){ copy.dst_offset,
-									       copy.size,
-									       stream->seq };
+			piece[(first + n++) % AHEAD] =
+				(struct to_host_piece){ copy.dst_offset, copy.size, stream->seq };
 			offset += copy.size;
 			bytes -= copy.size;
 			continue;
@@ -278,8 +277,8 @@ static int to_host(struct nrtx_stream *stream, uint8_t *host, struct nrtx_buffer
 	return ret;
 }
 
-NRT_STATUS nrtx_copy_to_host(nrtx_stream_t *stream, void *host, nrtx_buffer_t *src,
-			     uint64_t offset, uint64_t bytes)
+NRT_STATUS nrtx_copy_to_host(nrtx_stream_t *stream, void *host, nrtx_buffer_t *src, uint64_t offset,
+			     uint64_t bytes)
 {
 	NRT_STATUS status = check(stream, src, offset, bytes, "copy to the host");
 	int ret = 0;

@@ -11,7 +11,7 @@
 static struct {
 	pthread_mutex_t lock;
 	_Atomic enum { UNOPENED, OPEN, CLOSED } state;
-	_Atomic bool init;   /* nrt_init() was called */
+	_Atomic bool init; /* nrt_init() was called */
 	_Atomic bool forked; /* this is a child of a process that had devices open */
 	bool atfork;
 	struct nrti_device **devices;
@@ -37,10 +37,11 @@ static void in_child(void)
 
 static NRT_STATUS forked_error(void)
 {
-	return nrti_error(NRT_FAILURE,
-			  "this process was forked from one that had Neuron devices open, and can "
-			  "not use them; start it with exec, or (in Python) with the multiprocessing "
-			  "start method 'spawn' or 'forkserver'");
+	return nrti_error(NRT_FAILURE, "this process was forked from one that had Neuron devices "
+				       "open, and can "
+				       "not use them; start it with exec, or (in Python) with the "
+				       "multiprocessing "
+				       "start method 'spawn' or 'forkserver'");
 }
 
 /* --- devices ------------------------------------------------------------------------ */

@@ -182,10 +182,10 @@ static bool parse_model_hbm(struct nrti_config *config, const char *value)
 static const struct variable variables[] = {
 	{ "NEURON_RT_TRANSPORT", "auto",
 	  "auto, accel (/dev/accel/accelN) or model (in this process)", parse_transport },
-	{ "NEURON_RT_VISIBLE_CORES", "",
-	  "cores to use, each once, as in 0-3,6; empty: all", parse_visible },
-	{ "NEURON_RT_NUM_CORES", "",
-	  "how many cores to use, 1 to 1024; empty: all", parse_num_cores },
+	{ "NEURON_RT_VISIBLE_CORES", "", "cores to use, each once, as in 0-3,6; empty: all",
+	  parse_visible },
+	{ "NEURON_RT_NUM_CORES", "", "how many cores to use, 1 to 1024; empty: all",
+	  parse_num_cores },
 	{ "NEURON_RT_LOG_LEVEL", "WARN", "ERROR, WARN, INFO, DEBUG or TRACE", parse_log_level },
 	{ "NEURON_RT_LOG_LOCATION", "console", "console or syslog", parse_log_location },
 	{ "NEURON_RT_EXEC_TIMEOUT", "120",
@@ -206,8 +206,8 @@ bool nrti_env_read(struct nrti_config *config, char *error, size_t error_bytes)
 
 		if (v->parse(config, value ? value : v->preset))
 			continue;
-		snprintf(error, error_bytes, "%s='%.64s' is not valid: it takes %s", v->name,
-			 value, v->meaning);
+		snprintf(error, error_bytes, "%s='%.64s' is not valid: it takes %s", v->name, value,
+			 v->meaning);
 		return false;
 	}
 	return true;

@@ -136,8 +136,7 @@ static const struct {
 				  "report this as a defect of the driver" },
 	[EXI_FAULT_BAD_PROGRAM] = { NRT_EXEC_COMPLETED_WITH_ERR, "the program image is malformed",
 				    "compile it again" },
-	[EXI_FAULT_BAD_OPCODE] = { NRT_EXEC_COMPLETED_WITH_ERR,
-				   "not an instruction of this engine",
+	[EXI_FAULT_BAD_OPCODE] = { NRT_EXEC_COMPLETED_WITH_ERR, "not an instruction of this engine",
 				   "the compiler and the device do not agree" },
 	[EXI_FAULT_BAD_OPERAND] = { NRT_EXEC_COMPLETED_WITH_ERR, "an operand is out of its range",
 				    "the compiler and the device do not agree" },
@@ -190,8 +189,7 @@ NRT_STATUS nrti_fault_text(const struct nrti_ctx_state *state, const char *progr
 		return NRT_TIMEOUT;
 	}
 	if (state->state == NRTI_CTX_INNOCENT) {
-		append(text, bytes,
-		       ": lost in a reset that another context caused; run it again");
+		append(text, bytes, ": lost in a reset that another context caused; run it again");
 		return NRT_HW_ERROR;
 	}
 	if (state->engine < EXI_ENGINES)

@@ -40,8 +40,7 @@ void nrti_core_streams_close(void)
 	pthread_mutex_unlock(&streams.lock);
 }
 
-NRT_STATUS nrt_init(nrt_framework_type_t framework, const char *fw_version,
-		    const char *fal_version)
+NRT_STATUS nrt_init(nrt_framework_type_t framework, const char *fw_version, const char *fal_version)
 {
 	NRT_STATUS status;
 

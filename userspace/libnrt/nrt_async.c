@@ -43,7 +43,7 @@ struct unit {
 	pthread_cond_t work;
 	pthread_t thread;
 	bool stop;
-	uint64_t last;      /* requests made */
+	uint64_t last; /* requests made */
 	uint64_t completed; /* requests complete */
 	struct nrtx_stream *stream;
 	STAILQ_HEAD(, request) requests;
@@ -302,9 +302,8 @@ static NRT_STATUS schedule(uint32_t lnc, nrta_xu_t xu, int queue, const struct r
 	return NRT_SUCCESS;
 }
 
-NRT_STATUS nrta_tensor_write(nrt_tensor_t *tensor, const void *buf, uint64_t offset,
-			     uint64_t size, int queue, nrta_error_tracker_t *err,
-			     nrta_seq_t *req_sequence)
+NRT_STATUS nrta_tensor_write(nrt_tensor_t *tensor, const void *buf, uint64_t offset, uint64_t size,
+			     int queue, nrta_error_tracker_t *err, nrta_seq_t *req_sequence)
 {
 	const struct request r = {
 		.kind = WRITE,

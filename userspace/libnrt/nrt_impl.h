@@ -8,8 +8,8 @@
 #include "nrti.h"
 
 #define NRT_MAGIC_TENSOR 0x746e7374u
-#define NRT_MAGIC_SET    0x74657374u
-#define NRT_MAGIC_MODEL  0x6c646f6du
+#define NRT_MAGIC_SET	 0x74657374u
+#define NRT_MAGIC_MODEL	 0x6c646f6du
 
 /* Memory that a tensor and its slices share. */
 struct nrt_storage {
@@ -23,7 +23,7 @@ struct nrt_tensor {
 	uint32_t magic;
 	nrt_tensor_placement_t placement;
 	struct nrt_storage *storage; /* NULL: empty */
-	size_t offset;               /* in the storage */
+	size_t offset; /* in the storage */
 	size_t size;
 	char *name;
 	_Atomic uint64_t completions; /* executions that wrote it */
@@ -57,8 +57,8 @@ NRT_STATUS nrti_tensor_read(struct nrtx_stream *stream, const nrt_tensor_t *tens
 			    size_t offset, size_t size);
 NRT_STATUS nrti_tensor_write(struct nrtx_stream *stream, nrt_tensor_t *tensor, const void *buf,
 			     size_t offset, size_t size);
-NRT_STATUS nrti_tensor_copy(struct nrtx_stream *stream, const nrt_tensor_t *src,
-			    size_t src_offset, nrt_tensor_t *dst, size_t dst_offset, size_t size);
+NRT_STATUS nrti_tensor_copy(struct nrtx_stream *stream, const nrt_tensor_t *src, size_t src_offset,
+			    nrt_tensor_t *dst, size_t dst_offset, size_t size);
 /* Core of a tensor; 0 for the host. */
 uint32_t nrti_tensor_vnc(const nrt_tensor_t *tensor);
 

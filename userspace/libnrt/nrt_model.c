@@ -116,8 +116,8 @@ NRT_STATUS nrt_get_model_instance_count(nrt_model_t *model, uint32_t *instance_c
 	return one(model, instance_count);
 }
 
-NRT_STATUS nrt_get_model_info(const nrt_model_t *model, nrt_model_info_t *info,
-			      size_t info_size_in, size_t *info_size_out)
+NRT_STATUS nrt_get_model_info(const nrt_model_t *model, nrt_model_info_t *info, size_t info_size_in,
+			      size_t *info_size_out)
 {
 	NRT_STATUS status = nrti_model_check(model);
 	nrt_model_info_t all;
@@ -184,10 +184,9 @@ NRT_STATUS nrt_get_model_tensor_info(nrt_model_t *model, nrt_tensor_info_array_t
 		return nrti_error(NRT_INVALID, "nrt_get_model_tensor_info: tensor_info is NULL");
 	program = model->program;
 	/* Shapes lie behind the array, so that one free() does for all. */
-	array = calloc(1, sizeof(*array) +
-				  2 * program->n_slots *
-					  (sizeof(nrt_tensor_info_t) +
-					   NPROG_DIMS_MAX * sizeof(*shape)));
+	array = calloc(1, sizeof(*array) + 2 * program->n_slots *
+						   (sizeof(nrt_tensor_info_t) +
+						    NPROG_DIMS_MAX * sizeof(*shape)));
 	if (!array)
 		return nrti_errno(-ENOMEM, "listing the tensors of a model");
 	shape = (uint32_t *)&array->tensor_array[2 * program->n_slots];
@@ -225,8 +224,7 @@ struct binding {
 	bool output;
 };
 
-static NRT_STATUS bind_scalar(nrt_model_t *model, const nrt_tensor_t *tensor,
-			      struct nrtx_arg *arg)
+static NRT_STATUS bind_scalar(nrt_model_t *model, const nrt_tensor_t *tensor, struct nrtx_arg *arg)
 {
 	uint64_t value = 0;
 	NRT_STATUS status = nrti_tensor_read(model->stream, tensor, &value, 0,

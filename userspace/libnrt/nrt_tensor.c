@@ -176,8 +176,9 @@ NRT_STATUS nrti_tensor_check(const nrt_tensor_t *tensor, size_t offset, size_t s
 		return nrti_error(NRT_INVALID_HANDLE, "%s: not a tensor", what);
 	if (offset > tensor->size || size > tensor->size - offset)
 		return nrti_error(NRT_INVALID,
-				  "%s: tensor '%s': offset %zu and %zu bytes go beyond its %zu", what,
-				  tensor->name ? tensor->name : "", offset, size, tensor->size);
+				  "%s: tensor '%s': offset %zu and %zu bytes go beyond its %zu",
+				  what, tensor->name ? tensor->name : "", offset, size,
+				  tensor->size);
 	if (size && !tensor->storage)
 		return nrti_error(NRT_INVALID, "%s: tensor '%s' has no memory", what,
 				  tensor->name ? tensor->name : "");
@@ -218,8 +219,8 @@ NRT_STATUS nrti_tensor_write(struct nrtx_stream *stream, nrt_tensor_t *tensor, c
 	return status ? status : nrtx_stream_sync(stream);
 }
 
-NRT_STATUS nrti_tensor_copy(struct nrtx_stream *stream, const nrt_tensor_t *src,
-			    size_t src_offset, nrt_tensor_t *dst, size_t dst_offset, size_t size)
+NRT_STATUS nrti_tensor_copy(struct nrtx_stream *stream, const nrt_tensor_t *src, size_t src_offset,
+			    nrt_tensor_t *dst, size_t dst_offset, size_t size)
 {
 	NRT_STATUS status;
 

@@ -80,7 +80,7 @@ struct nrtx_program {
 /* Host memory that the device reaches, used as a ring. */
 struct nrti_piece {
 	uint64_t point; /* of the stream: then it is free */
-	uint64_t end;   /* count of bytes */
+	uint64_t end; /* count of bytes */
 };
 
 #define NRTI_PIECES 256
@@ -107,10 +107,10 @@ struct nrtx_stream {
 	uint32_t core;
 	uint32_t priority;
 	uint32_t sync;
-	_Atomic uint64_t seq;     /* last operation */
+	_Atomic uint64_t seq; /* last operation */
 	_Atomic uint64_t reached; /* known to be reached */
-	pthread_mutex_t lock;     /* for all below, and for queueing */
-	uint32_t ctx;             /* 0: none, could not be made again */
+	pthread_mutex_t lock; /* for all below, and for queueing */
+	uint32_t ctx; /* 0: none, could not be made again */
 	enum nrti_last last;
 	struct nrtx_point wait[NRTI_WAITS_MAX];
 	uint32_t n_waits;
@@ -120,10 +120,10 @@ struct nrtx_stream {
 	struct nrtx_buffer *scratch;
 	struct nrti_staging staging;
 	struct nrtx_stats gone; /* of contexts before this one */
-	bool failed;            /* everything is dropped until the error is reported */
+	bool failed; /* everything is dropped until the error is reported */
 	NRT_STATUS error;
 	char error_text[NRTI_ERROR_BYTES];
-	struct nrtx_fault fault;      /* goes with error */
+	struct nrtx_fault fault; /* goes with error */
 	struct nrtx_fault last_fault; /* as reported */
 };
 
@@ -176,8 +176,7 @@ bool nrti_program_name(struct nrti_device *device, uint32_t handle, char *name, 
 
 NRT_STATUS nrti_stream_check(const struct nrtx_stream *stream);
 /* In fences for the next operation; their handles are valid until fences_done. Lock held. */
-uint32_t nrti_stream_fences(struct nrtx_stream *stream, enum nrti_last kind,
-			    struct nrti_fence *in);
+uint32_t nrti_stream_fences(struct nrtx_stream *stream, enum nrti_last kind, struct nrti_fence *in);
 void nrti_stream_fences_done(struct nrtx_stream *stream);
 /* Waits for a point with the stream's lock held or not. 0 or -errno. */
 int nrti_stream_wait_seq(struct nrtx_stream *stream, uint64_t seq);

@@ -16,8 +16,9 @@ static NRT_STATUS check(const struct nrti_device *device, const void *image, siz
 	enum nprog_verdict verdict;
 
 	if (!image || (uintptr_t)image % 8)
-		return nrti_error(NRT_INVALID, "program image: its address %p is not a multiple "
-					       "of 8",
+		return nrti_error(NRT_INVALID,
+				  "program image: its address %p is not a multiple "
+				  "of 8",
 				  image);
 	verdict = nprog_check(image, bytes, device->facts.arch, &found);
 	if (!verdict)
@@ -101,8 +102,7 @@ static int load(struct nrti_device *device, const void *image, size_t bytes, uin
 	return ret;
 }
 
-NRT_STATUS nrtx_program_load(uint32_t core, const void *image, size_t bytes,
-			     nrtx_program_t **out)
+NRT_STATUS nrtx_program_load(uint32_t core, const void *image, size_t bytes, nrtx_program_t **out)
 {
 	struct nrtx_program *program;
 	struct nrti_core *c;

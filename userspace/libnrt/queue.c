@@ -125,8 +125,8 @@ static void stream_stats(struct nrtx_stream *stream, struct nrtx_stats *sum)
 	struct nrti_ctx_state state;
 
 	add_stats(sum, &stream->gone);
-	if (stream->ctx && !stream->device->transport->ctx_state(stream->device->dev, stream->ctx,
-								 &state))
+	if (stream->ctx &&
+	    !stream->device->transport->ctx_state(stream->device->dev, stream->ctx, &state))
 		add_state(sum, &state);
 }
 
@@ -224,8 +224,9 @@ NRT_STATUS nrti_stream_report(struct nrtx_stream *stream)
 		/* Stays failed, now for this reason. */
 		char text[NRTI_ERROR_BYTES];
 
-		snprintf(text, sizeof(text), "a new context could not be made (errno %d) after: %.900s",
-			 -ret, stream->error_text);
+		snprintf(text, sizeof(text),
+			 "a new context could not be made (errno %d) after: %.900s", -ret,
+			 stream->error_text);
 		memset(&stream->fault, 0, sizeof(stream->fault));
 		fail(stream, status, text);
 		return status;
@@ -448,8 +449,7 @@ NRT_STATUS nrtx_stream_wait(nrtx_stream_t *stream, struct nrtx_point point)
 	return NRT_SUCCESS;
 }
 
-uint32_t nrti_stream_fences(struct nrtx_stream *stream, enum nrti_last kind,
-			    struct nrti_fence *in)
+uint32_t nrti_stream_fences(struct nrtx_stream *stream, enum nrti_last kind, struct nrti_fence *in)
 {
 	const uint64_t before = stream->seq;
 	uint32_t n = 0;
@@ -466,8 +466,8 @@ uint32_t nrti_stream_fences(struct nrtx_stream *stream, enum nrti_last kind,
 			stream_put(other);
 			continue;
 		}
-		in[n++] = (struct nrti_fence){ .handle = other->sync,
-					       .point = stream->wait[i].seq };
+		in[n++] =
+			(struct nrti_fence){ .handle = other->sync, .point = stream->wait[i].seq };
 		stream->held[stream->n_held++] = other;
 	}
 	return n;
@@ -604,8 +604,8 @@ static NRT_STATUS launch_locked(struct nrtx_stream *stream, struct nrtx_program 
 	return NRT_SUCCESS;
 }
 
-NRT_STATUS nrtx_launch(nrtx_stream_t *stream, nrtx_program_t *program,
-		       const struct nrtx_arg *args, uint32_t n_args)
+NRT_STATUS nrtx_launch(nrtx_stream_t *stream, nrtx_program_t *program, const struct nrtx_arg *args,
+		       uint32_t n_args)
 {
 	NRT_STATUS status = nrti_stream_check(stream);
 
@@ -672,8 +672,9 @@ NRT_STATUS nrtx_stream_create(uint32_t core, uint32_t priority, nrtx_stream_t **
 		return nrti_error(NRT_INVALID, "nrtx_stream_create: stream is NULL");
 	*out = NULL;
 	if (priority > 2)
-		return nrti_error(NRT_INVALID, "stream priority is %u, but 0 is normal, 1 low, "
-					       "2 high",
+		return nrti_error(NRT_INVALID,
+				  "stream priority is %u, but 0 is normal, 1 low, "
+				  "2 high",
 				  priority);
 	c = nrti_core_get(core, &status);
 	if (!c)

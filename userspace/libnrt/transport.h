@@ -40,7 +40,7 @@ struct nrti_memory {
 #define NRTI_BO_HOST 2u
 #define NRTI_BO_MMAP 4u
 
-#define NRTI_CTX_OK       0
+#define NRTI_CTX_OK	  0
 #define NRTI_CTX_FAULTED  1
 #define NRTI_CTX_TIMEDOUT 2
 #define NRTI_CTX_INNOCENT 3

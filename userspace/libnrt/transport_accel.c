@@ -17,14 +17,14 @@
 #include "log.h"
 #include "transport.h"
 
-#define CLASS_DIR "/sys/class/accel"
+#define CLASS_DIR   "/sys/class/accel"
 #define DEVICES_MAX 64
 
 /* The same structures on both sides are passed on as they are. */
-#define SAME(ours, theirs, member)                                                           \
-	_Static_assert(offsetof(struct ours, member) == offsetof(struct theirs, member) &&   \
-			       sizeof(((struct ours *)0)->member) ==                         \
-				       sizeof(((struct theirs *)0)->member),                 \
+#define SAME(ours, theirs, member)                                                         \
+	_Static_assert(offsetof(struct ours, member) == offsetof(struct theirs, member) && \
+			       sizeof(((struct ours *)0)->member) ==                       \
+				       sizeof(((struct theirs *)0)->member),               \
 		       #ours " and " #theirs " differ")
 
 SAME(nrti_slot, drm_neuron_slot, handle);
@@ -396,7 +396,9 @@ static int accel_sync_query(void *dev, uint32_t handle, uint64_t *point)
 static int export_point(void *dev, uint32_t handle, uint64_t point, int *fd)
 {
 	struct drm_syncobj_transfer transfer = { .src_handle = handle, .src_point = point };
-	struct drm_syncobj_handle export = { .flags = DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE };
+	struct drm_syncobj_handle export = {
+		.flags = DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE
+	};
 	uint32_t binary;
 	int ret = accel_sync_create(dev, &binary);
 

@@ -8,10 +8,10 @@
 #include "transport.h"
 
 /* The same structures on both sides are passed on as they are. */
-#define SAME(ours, theirs, member)                                                           \
-	_Static_assert(offsetof(struct ours, member) == offsetof(struct theirs, member) &&   \
-			       sizeof(((struct ours *)0)->member) ==                         \
-				       sizeof(((struct theirs *)0)->member),                 \
+#define SAME(ours, theirs, member)                                                         \
+	_Static_assert(offsetof(struct ours, member) == offsetof(struct theirs, member) && \
+			       sizeof(((struct ours *)0)->member) ==                       \
+				       sizeof(((struct theirs *)0)->member),               \
 		       #ours " and " #theirs " differ")
 
 SAME(nrti_slot, nm_inproc_slot, handle);
@@ -25,8 +25,7 @@ _Static_assert(sizeof(struct nrti_slot) == sizeof(struct nm_inproc_slot), "slots
 _Static_assert(sizeof(struct nrti_fence) == sizeof(struct nm_inproc_sync), "fences differ");
 _Static_assert(NRTI_SLOT_INLINE == NM_SLOT_INLINE, "flags differ");
 _Static_assert(NRTI_FENCES_MAX <= NM_INPROC_FENCES_MAX, "too many fences");
-_Static_assert(NRTI_BO_HBM == NM_BO_HBM && NRTI_BO_HOST == NM_BO_HOST &&
-		       NRTI_BO_MMAP == NM_BO_MMAP,
+_Static_assert(NRTI_BO_HBM == NM_BO_HBM && NRTI_BO_HOST == NM_BO_HOST && NRTI_BO_MMAP == NM_BO_MMAP,
 	       "flags differ");
 _Static_assert(NRTI_CTX_OK == NM_CTX_OK && (int)NRTI_CTX_FAULTED == NM_CTX_FAULTED &&
 		       (int)NRTI_CTX_TIMEDOUT == NM_CTX_TIMEDOUT,

@@ -21,10 +21,10 @@
 #define BYTES (128ull * N * 4)
 #define ARCH  3
 
-#define OK(call)                                                            \
-	do {                                                                \
-		NRT_STATUS status_ = (call);                                \
-		if (status_)                                                \
+#define OK(call)                                                                   \
+	do {                                                                       \
+		NRT_STATUS status_ = (call);                                       \
+		if (status_)                                                       \
 			fail_msg("%s: %d: %s", #call, status_, nrtx_error_text()); \
 	} while (0)
 
@@ -213,8 +213,7 @@ static void bad_models_are_refused(void **state)
 	char *image = prog_add(N, ARCH, &size);
 
 	(void)state;
-	assert_int_equal(nrt_load(neff, sizeof(neff), 0, -1, &model),
-			 NRT_UNSUPPORTED_NEFF_VERSION);
+	assert_int_equal(nrt_load(neff, sizeof(neff), 0, -1, &model), NRT_UNSUPPORTED_NEFF_VERSION);
 	assert_int_equal(nrt_load(image, 100, 0, -1, &model), NRT_INVALID);
 	assert_int_equal(nrt_load(image, size, 5000, -1, &model), NRT_INVALID);
 	assert_int_equal(nrt_load(image, size, -2, -1, &model), NRT_INVALID);

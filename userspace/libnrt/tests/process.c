@@ -48,7 +48,7 @@ struct setting {
 	const char *name, *value;
 	NRT_STATUS status;
 	uint32_t cores; /* when it is good */
-	bool model;     /* means something in process only */
+	bool model; /* means something in process only */
 };
 
 static int check_setting(void *arg)
@@ -185,7 +185,7 @@ static void fork_is_detected(void **state)
 /* --- threads ------------------------------------------------------------------------------------ */
 
 #define THREADS 6
-#define ROUNDS  30
+#define ROUNDS	30
 
 struct worker {
 	pthread_t thread;

@@ -21,10 +21,10 @@
 #define BYTES (128ull * N * 4)
 #define ARCH  3
 
-#define OK(call)                                                            \
-	do {                                                                \
-		NRT_STATUS status_ = (call);                                \
-		if (status_)                                                \
+#define OK(call)                                                                   \
+	do {                                                                       \
+		NRT_STATUS status_ = (call);                                       \
+		if (status_)                                                       \
 			fail_msg("%s: %d: %s", #call, status_, nrtx_error_text()); \
 	} while (0)
 
@@ -366,7 +366,8 @@ static void faults_are_explained_and_survived(void **state)
 	for (int i = 0; i < 500; i++)
 		OK(nrtx_launch(stream, good, &args[1], 1));
 	assert_int_equal(nrtx_stream_sync(stream), NRT_EXEC_OOB);
-	assert_non_null(strstr(nrtx_error_text(), "program 'copy': sync engine, instruction 0 (dma)"));
+	assert_non_null(strstr(nrtx_error_text(), "program 'copy': sync engine, instruction 0 "
+						  "(dma)"));
 	assert_non_null(strstr(nrtx_error_text(), "slot 0"));
 	assert_non_null(strstr(nrtx_error_text(), "limit 32768"));
 	nrtx_stream_fault(stream, &fault);

@@ -100,7 +100,7 @@ typedef enum nrt_dtype {
 
 typedef struct nrt_instance_info {
 	uint32_t family; /* NRT_INSTANCE_* */
-	uint32_t size;   /* NRT_INSTANCE_SIZE_* */
+	uint32_t size; /* NRT_INSTANCE_SIZE_* */
 	char arch_name[16];
 	char device_revision[8];
 } nrt_instance_info_t;
@@ -173,8 +173,8 @@ NRT_STATUS nrt_tensor_allocate_empty(const char *name, nrt_tensor_t **tensor);
 /* The caller's memory becomes the tensor's, as a host tensor; what it had before is freed. */
 NRT_STATUS nrt_tensor_attach_buffer(nrt_tensor_t *tensor, void *buffer, size_t size);
 /* A view of size bytes of another tensor; its memory stays until the last view is freed. */
-NRT_STATUS nrt_tensor_allocate_slice(const nrt_tensor_t *tensor_source, size_t offset,
-				     size_t size, const char *name, nrt_tensor_t **tensor_slice);
+NRT_STATUS nrt_tensor_allocate_slice(const nrt_tensor_t *tensor_source, size_t offset, size_t size,
+				     const char *name, nrt_tensor_t **tensor_slice);
 /* Sets the pointer to NULL. */
 void nrt_tensor_free(nrt_tensor_t **tensor);
 

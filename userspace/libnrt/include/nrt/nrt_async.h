@@ -34,8 +34,8 @@ typedef enum {
 typedef uint64_t nrta_seq_t;
 typedef uint16_t nrta_xu_id_t;
 
-#define NRTA_SEQ_NUM_MAX             ((1ull << 48) - 1)
-#define NRTA_SEQ_NUM_MASK            NRTA_SEQ_NUM_MAX
+#define NRTA_SEQ_NUM_MAX	     ((1ull << 48) - 1)
+#define NRTA_SEQ_NUM_MASK	     NRTA_SEQ_NUM_MAX
 #define NRTA_SEQ_GET_SEQ_NUM(seq_id) ((seq_id) & NRTA_SEQ_NUM_MASK)
 #define NRTA_SEQ_GET_XU_ID(seq_id)   ((seq_id) >> 48)
 
@@ -47,9 +47,8 @@ typedef struct nrta_error {
 typedef struct nrta_error_tracker nrta_error_tracker_t;
 
 /* queue must be 0 in all of these; err may be NULL. */
-NRT_STATUS nrta_tensor_write(nrt_tensor_t *tensor, const void *buf, uint64_t offset,
-			     uint64_t size, int queue, nrta_error_tracker_t *err,
-			     nrta_seq_t *req_sequence);
+NRT_STATUS nrta_tensor_write(nrt_tensor_t *tensor, const void *buf, uint64_t offset, uint64_t size,
+			     int queue, nrta_error_tracker_t *err, nrta_seq_t *req_sequence);
 NRT_STATUS nrta_tensor_read(void *buf, nrt_tensor_t *tensor, uint64_t offset, uint64_t size,
 			    int queue, nrta_error_tracker_t *err, nrta_seq_t *req_sequence);
 NRT_STATUS nrta_tensor_copy(nrt_tensor_t *src, uint64_t src_offset, nrt_tensor_t *dst,

@@ -57,8 +57,8 @@ typedef struct nrt_model_info {
 } nrt_model_info_t;
 
 /* Writes at most info_size_in bytes. */
-NRT_STATUS nrt_get_model_info(const nrt_model_t *model, nrt_model_info_t *info,
-			      size_t info_size_in, size_t *info_size_out);
+NRT_STATUS nrt_get_model_info(const nrt_model_t *model, nrt_model_info_t *info, size_t info_size_in,
+			      size_t *info_size_out);
 
 #ifdef __cplusplus
 }

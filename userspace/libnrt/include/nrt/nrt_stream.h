@@ -42,17 +42,17 @@ const char *nrtx_error_text(void);
 /* --- cores ------------------------------------------------------------------ */
 
 struct nrtx_core_info {
-	uint32_t arch;       /* 2 trn1/inf2, 3 trn2, 4 trn3 */
-	uint32_t device;     /* device that the core is on */
-	uint32_t core;       /* its number there */
+	uint32_t arch; /* 2 trn1/inf2, 3 trn2, 4 trn3 */
+	uint32_t device; /* device that the core is on */
+	uint32_t core; /* its number there */
 	uint32_t sbuf_bytes; /* a partition, usable by programs */
 	uint32_t psum_bytes; /* a partition */
 	uint32_t virtual_device; /* 1: the virtual Trainium, in process or in the VM's PCI slot */
-	uint64_t hbm_bytes;  /* of the device, all its cores */
-	uint64_t hbm_free;   /* now */
+	uint64_t hbm_bytes; /* of the device, all its cores */
+	uint64_t hbm_free; /* now */
 	uint64_t serial;
-	char transport[16];  /* "accel" or "model" */
-	char name[32];       /* "Trainium2" ... */
+	char transport[16]; /* "accel" or "model" */
+	char name[32]; /* "Trainium2" ... */
 };
 
 NRT_STATUS nrtx_core_count(uint32_t *count);
@@ -96,7 +96,7 @@ void nrtx_stream_destroy(nrtx_stream_t *stream);
 struct nrtx_arg {
 	nrtx_buffer_t *buffer; /* NULL: scalar */
 	uint64_t offset; /* bytes; scalar: the value's bits, a shorter dtype in the low bytes */
-	uint64_t bytes;  /* visible from there; scalar: 8 */
+	uint64_t bytes; /* visible from there; scalar: 8 */
 };
 
 /*
@@ -104,16 +104,16 @@ struct nrtx_arg {
  * scratch slots, which the library binds to memory of the stream. Buffers and
  * program stay alive until the launch is done, even if freed before.
  */
-NRT_STATUS nrtx_launch(nrtx_stream_t *stream, nrtx_program_t *program,
-		       const struct nrtx_arg *args, uint32_t n_args);
+NRT_STATUS nrtx_launch(nrtx_stream_t *stream, nrtx_program_t *program, const struct nrtx_arg *args,
+		       uint32_t n_args);
 
 /* Queues a copy to the device; returns when host may be changed. */
 NRT_STATUS nrtx_copy_to_device(nrtx_stream_t *stream, nrtx_buffer_t *dst, uint64_t offset,
 			       const void *host, uint64_t bytes);
 
 /* Copies to the host and waits for it. */
-NRT_STATUS nrtx_copy_to_host(nrtx_stream_t *stream, void *host, nrtx_buffer_t *src,
-			     uint64_t offset, uint64_t bytes);
+NRT_STATUS nrtx_copy_to_host(nrtx_stream_t *stream, void *host, nrtx_buffer_t *src, uint64_t offset,
+			     uint64_t bytes);
 
 /* Queues a copy between buffers of one device; the ranges do not overlap. */
 NRT_STATUS nrtx_copy_device(nrtx_stream_t *stream, nrtx_buffer_t *dst, uint64_t dst_offset,
@@ -152,13 +152,13 @@ bool nrtx_stream_idle(nrtx_stream_t *stream);
 
 /* The last fault of a stream, as returned by a waiting call. */
 struct nrtx_fault {
-	uint32_t status;   /* EXI_FAULT_* of hw/neuron_queue.h; 0: none */
+	uint32_t status; /* EXI_FAULT_* of hw/neuron_queue.h; 0: none */
 	uint32_t timed_out; /* 1: stopped by the time-out */
-	char engine[12];   /* "vector" ..., "" if none in particular */
-	char program[64];  /* name of the program */
-	uint32_t pc;       /* instruction index in the engine's stream */
+	char engine[12]; /* "vector" ..., "" if none in particular */
+	char program[64]; /* name of the program */
+	uint32_t pc; /* instruction index in the engine's stream */
 	uint32_t opcode;
-	uint32_t slot;     /* ~0: none */
+	uint32_t slot; /* ~0: none */
 	uint64_t value;
 	uint64_t limit;
 };

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 #define RT_VERSION_DETAIL_LEN 128
-#define GIT_HASH_LEN          64
+#define GIT_HASH_LEN	      64
 
 typedef struct nrt_version {
 	uint64_t rt_major;
