@@ -91,13 +91,22 @@ static void fault(struct ip_ctx *ctx, const struct exi_record *rec)
 	state->limit = rec->limit;
 }
 
+/* The device writes the word with the phase last, in one store: the rest is there with it. */
+static uint8_t record_phase(const struct exi_record *rec)
+{
+	typedef uint64_t __attribute__((may_alias)) word;
+
+	_Static_assert(offsetof(struct exi_record, phase) == 7, "phase is not in the first word");
+	return (uint8_t)(__atomic_load_n((const word *)rec, __ATOMIC_ACQUIRE) >> 56);
+}
+
 void ip_ctx_drain(struct nm_inproc *ip, struct ip_ctx *ctx)
 {
 	while (ctx->completed != ctx->rung) {
 		const struct exi_record *rec = &ctx->cq[ctx->completed % IP_RING];
 		const uint8_t phase = ((ctx->completed >> IP_RING_LOG2) & 1) ^ 1;
 
-		if (__atomic_load_n(&rec->phase, __ATOMIC_ACQUIRE) != phase)
+		if (record_phase(rec) != phase)
 			break;
 		if (rec->end_ns > ip->last_ns)
 			ip->last_ns = rec->end_ns;

@@ -181,21 +181,24 @@ static void report(struct nm_core *core, unsigned int queue, const struct nm_fau
 			       fault->status, fault->value);
 }
 
-/* Writes the record of entry number head; its phase last, so that the host never sees half of it. */
+/*
+ * Writes the record of entry number head; the word with its phase last and in one store, so that
+ * the host never sees half of it.
+ */
 static void post(struct nm_core *core, unsigned int queue, const struct nm_setup *setup,
 		 uint32_t head, struct exi_record *rec)
 {
 	uint32_t mask = (1u << setup->log2) - 1;
 	uint64_t addr = setup->cq + (uint64_t)(head & mask) * sizeof(*rec);
-	uint8_t phase = (head >> setup->log2 & 1) ^ 1;
+	const size_t first = offsetof(struct exi_record, pc);
 	int ret;
 
-	rec->phase = phase ^ 1;
-	ret = core->bus.write(core->bus.dev, addr, rec, sizeof(*rec));
+	rec->phase = (head >> setup->log2 & 1) ^ 1;
+	ret = core->bus.write(core->bus.dev, addr + first, (uint8_t *)rec + first,
+			      sizeof(*rec) - first);
 	atomic_thread_fence(memory_order_release);
 	if (!ret)
-		ret = core->bus.write(core->bus.dev, addr + offsetof(struct exi_record, phase),
-				      &phase, sizeof(phase));
+		ret = core->bus.write(core->bus.dev, addr, rec, first);
 	if (ret)
 		nm_core_log(core, NM_LOG_GUEST,
 			    "queue %u: completion record at 0x%llx does not answer", queue,
