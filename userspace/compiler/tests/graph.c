@@ -777,28 +777,29 @@ struct tv *tg_matmul(struct tg *tg, const struct tv *a, const struct tv *b)
 {
 	struct tv ba = *a, bb = *b;
 	int64_t dims[NC_DIMS_MAX], idx[NC_DIMS_MAX], k = a->dims[a->nd - 1];
+	int64_t columns = b->dims[b->nd - 1];
+	double *bt = block(tg, (size_t)b->n * sizeof(*bt)); /* each matrix of b transposed */
 	uint32_t nd;
 	struct tv *t;
 
+	for (int64_t i = 0; i < b->n; i++)
+		bt[i / (k * columns) * k * columns + i % columns * k + i / columns % k] = b->f[i];
 	ba.dims[a->nd - 1] = 1;
 	bb.dims[b->nd - 2] = 1;
 	broadcast_dims(&ba, &bb, &nd, dims);
 	t = value(tg, a->dtype, nd, dims);
 	for (int64_t n = 0; n < t->n; n++) {
 		double sum = 0;
-		int64_t row, col, pa, pb;
+		int64_t col, pa, pb;
 
 		unravel(t, n, idx);
-		row = idx[nd - 2];
 		col = idx[nd - 1];
 		idx[nd - 1] = 0;
 		pa = at_broadcast(a, nd, idx);
-		idx[nd - 1] = col;
 		idx[nd - 2] = 0;
-		pb = at_broadcast(b, nd, idx);
-		(void)row;
+		pb = at_broadcast(b, nd, idx) + col * k;
 		for (int64_t i = 0; i < k; i++)
-			sum += a->f[pa + i] * b->f[pb + i * b->dims[b->nd - 1]];
+			sum += a->f[pa + i] * bt[pb + i];
 		t->f[n] = round_to(t->dtype, sum);
 	}
 	t->v = nc_matmul(tg->graph, a->v, b->v);
