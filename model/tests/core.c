@@ -310,8 +310,8 @@ static void test_slots(void **state)
 		rec = rig_run(r, 0, load(r, p), both, 2);
 		if (rec.status != cases[i].status || rec.value != cases[i].value ||
 		    rec.limit != cases[i].limit || rec.slot != (rec.status ? 1 : 0xffff))
-			fail_msg("case %u: status %u, slot %u, value %llu, limit %llu", i, rec.status,
-				 rec.slot, (unsigned long long)rec.value,
+			fail_msg("case %u: status %u, slot %u, value %llu, limit %llu", i,
+				 rec.status, rec.slot, (unsigned long long)rec.value,
 				 (unsigned long long)rec.limit);
 		rig_set(r, 0, EXI_Q_CONTROL, EXI_Q_RESET);
 		rig_queue(r, 0, 1);
@@ -334,7 +334,8 @@ static void test_pipeline(void **state)
 		in[k] = (float)k;
 	asm_slot(p, NPROG_SLOT_INOUT, 0x10000);
 	asm_update(asm_dma(p, ISA_SYNC, 0, 4, asm_chip(ISA_SPACE_SBUF, 0, 4, 0, 256, 4),
-			   asm_flat(0, 0, 1024, 4)), 10, 16);
+			   asm_flat(0, 0, 1024, 4)),
+		   10, 16);
 	i = asm_dma(p, ISA_GPSIMD, 1, 4, asm_flat(0, 4096, 1024, 4),
 		    asm_chip(ISA_SPACE_SBUF, 0, 4, 0, 256, 4));
 	asm_wait(i, 12, 1);
@@ -605,7 +606,8 @@ static struct exi_launch load_touch(struct rig *r, bool write)
 		struct isa_dma_side chip = asm_chip(space, 77, 1, 4000, 1, 4);
 		struct isa_dma_side mem = asm_flat(0, space * 4 + (write ? 0 : 64), 1, 4);
 
-		asm_update(asm_dma(p, ISA_SYNC, 0, 4, write ? chip : mem, write ? mem : chip), 50, 1);
+		asm_update(asm_dma(p, ISA_SYNC, 0, 4, write ? chip : mem, write ? mem : chip), 50,
+			   1);
 	}
 	return load(r, p);
 }
@@ -645,7 +647,8 @@ static void test_sbuf_window(void **state)
 	assert_int_equal(nm_core_sbuf_read(r->core, NM_SBUF_BYTES - 8, &word, 8), 0);
 	assert_int_equal(nm_core_sbuf_read(r->core, NM_SBUF_BYTES - 7, &word, 8), -EFAULT);
 	assert_int_equal(nm_core_sbuf_read(r->core, NM_SBUF_BYTES, &word, 1), -EFAULT);
-	assert_int_equal(nm_core_sbuf_read(r->core, 128ull * NM_SBUF_VIEW_PITCH, &word, 1), -EFAULT);
+	assert_int_equal(nm_core_sbuf_read(r->core, 128ull * NM_SBUF_VIEW_PITCH, &word, 1),
+			 -EFAULT);
 	assert_int_equal(nm_core_sbuf_write(r->core, UINT64_MAX - 3, &word, 8), -EFAULT);
 	assert_int_equal(nm_core_sem_read(r->core, ISA_SEMAPHORES), UINT32_MAX);
 }
@@ -688,7 +691,8 @@ static struct program *racing_program(void)
 		seed = seed * 1664525 + 1013904223;
 		if ((seed >> 12) % 3 == 0) {
 			uint32_t n = 1 + (seed >> 16) % 500;
-			struct isa_dma_side chip = asm_chip(ISA_SPACE_SBUF, seed >> 28, 8, 64, n, 4);
+			struct isa_dma_side chip =
+				asm_chip(ISA_SPACE_SBUF, seed >> 28, 8, 64, n, 4);
 			struct isa_dma_side mem = asm_flat(0, (seed >> 20) % 64, n * 8, 4);
 
 			in = asm_dma(p, engine, (seed >> 24) % 16, 4, seed & 0x400 ? chip : mem,
@@ -696,7 +700,8 @@ static struct program *racing_program(void)
 		} else {
 			in = asm_inst(p, engine, ISA_TENSOR_SCALAR);
 			in->compute.dst = asm_row(ISA_SPACE_SBUF, ISA_FP32, 0, 16,
-						  64 + (seed >> 20) % 100 * 4, 1 + (seed >> 16) % 400);
+						  64 + (seed >> 20) % 100 * 4,
+						  1 + (seed >> 16) % 400);
 			in->compute.src0 = in->compute.dst;
 			in->compute.src0.offset = 64;
 			in->compute.op0 = ISA_ADD;
@@ -709,7 +714,8 @@ static struct program *racing_program(void)
 			asm_wait(in, engine, 1);
 	}
 	asm_wait(asm_dma(p, ISA_SYNC, 0, 4, asm_flat(0, 0x8000, 16 * 400, 4),
-			 asm_chip(ISA_SPACE_SBUF, 0, 16, 64, 400, 4)), ISA_VECTOR, 5);
+			 asm_chip(ISA_SPACE_SBUF, 0, 16, 64, 400, 4)),
+		 ISA_VECTOR, 5);
 	return p;
 }
 
