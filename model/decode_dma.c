@@ -148,10 +148,12 @@ static int take_side(struct nm_decoder *d, const struct isa_dma_side *in, bool i
 		ret = check_slot(d, in, is_dst, &extent);
 	else
 		ret = check_chip(d, in, is_dst, &extent);
+	if (ret)
+		return ret;
 	side->offset = (int64_t)in->offset;
 	if (in->space != ISA_SPACE_SLOT)
 		side->offset += pitch * in->part0;
-	return ret;
+	return 0;
 }
 
 /* --- dims ---------------------------------------------------------------------------- */

@@ -201,7 +201,7 @@ static void test_bad_entries(void **state)
 #define CASE(member, v, st, val) \
 	(cases[n].l.member = (v), cases[n].status = (st), cases[n].value = (val), n++)
 	CASE(pad[23], 1, EXI_FAULT_BAD_QUEUE, 63);
-	CASE(flags, 2, EXI_FAULT_BAD_QUEUE, offsetof(struct exi_launch, flags));
+	CASE(flags, EXI_LAUNCH_IRQ | 2, EXI_FAULT_BAD_QUEUE, offsetof(struct exi_launch, flags));
 	CASE(program_addr, cases[n].l.program_addr + 8, EXI_FAULT_BAD_QUEUE, 0);
 	CASE(slots_addr, V3_DEV_HOST + 32, EXI_FAULT_BAD_QUEUE,
 	     offsetof(struct exi_launch, slots_addr));
