@@ -171,7 +171,13 @@ void ip_kick(struct nm_inproc *ip)
 {
 	if (ip->advanced)
 		unblock(ip);
-	if (!have_work(ip))
+	ip_hand_over(ip);
+}
+
+void ip_hand_over(struct nm_inproc *ip)
+{
+	ip->work_left = have_work(ip);
+	if (!ip->work_left || ip->spinners)
 		return;
 	if (ip->waiters)
 		pthread_cond_broadcast(&ip->changed);
@@ -205,6 +211,7 @@ bool ip_run_work(struct nm_inproc *ip)
 		TAILQ_REMOVE(&ip->ready_lanes, lane, waiting);
 		lane->ready = false;
 	}
+	ip->work_left = have_work(ip);
 	pthread_mutex_unlock(&ip->lock);
 
 	if (ctx) {
@@ -243,9 +250,7 @@ int ip_wait(struct nm_inproc *ip, int64_t deadline_ns)
 		ret = pthread_cond_timedwait(&ip->changed, &ip->lock, &ts);
 	}
 	ip->waiters--;
-	/* Whoever leaves hands over work that was meant for it. */
-	if (have_work(ip))
-		pthread_cond_signal(ip->waiters ? &ip->changed : &ip->work);
+	ip_hand_over(ip);
 	return ret == ETIMEDOUT ? -ETIME : 0;
 }
 

@@ -156,13 +156,14 @@ static uint32_t desc_len(uint64_t bytes)
 	return (uint32_t)bytes & UDMA_DESC_LEN; /* 64 KiB is 0 */
 }
 
-static void put_desc(struct ip_lane *lane, uint64_t src, uint64_t dst, uint64_t bytes, bool marker)
+static void put_desc(struct ip_lane *lane, uint64_t src, uint64_t dst, uint64_t bytes, bool barrier,
+		     bool marker)
 {
 	const uint32_t id = HW_SET(UDMA_DESC_RING_ID, lane->ring_id);
 
 	lane->tx[lane->tail] = (struct udma_desc){
 		.ctrl = desc_len(bytes) | id | UDMA_DESC_FIRST | UDMA_DESC_LAST |
-			(marker ? UDMA_DESC_DMB : 0),
+			(barrier ? UDMA_DESC_DMB : 0),
 		.meta = UDMA_META_COPY | (marker ? UDMA_META_WRITE_BARRIER : 0),
 		.addr = src,
 	};
@@ -198,6 +199,8 @@ static bool next_batch(struct ip_lane *lane, struct ip_batch *batch, uint64_t *s
 	*dst = copy->dst_addr + copy->pushed;
 	copy->pushed += *bytes;
 	batch->copy = copy;
+	batch->barrier = copy->barrier;
+	copy->barrier = false;
 	batch->descs = (uint32_t)descs + 1;
 	batch->last = copy->pushed == copy->size;
 	if (batch->last)
@@ -207,20 +210,21 @@ static bool next_batch(struct ip_lane *lane, struct ip_batch *batch, uint64_t *s
 }
 
 static void put_batch(struct ip_lane *lane, uint32_t index, uint64_t src, uint64_t dst,
-		      uint64_t bytes)
+		      uint64_t bytes, bool barrier)
 {
 	const uint64_t arena = V3_DEV_HOST | lane->iova;
 
 	while (bytes) {
 		const uint64_t n = bytes < UDMA_DESC_LEN_MAX ? bytes : UDMA_DESC_LEN_MAX;
 
-		put_desc(lane, src, dst, n, false);
+		put_desc(lane, src, dst, n, barrier, false);
+		barrier = false;
 		src += n;
 		dst += n;
 		bytes -= n;
 	}
 	put_desc(lane, arena + MARKER_SRC, arena + MARKERS + index * sizeof(uint32_t),
-		 sizeof(uint32_t), true);
+		 sizeof(uint32_t), true, true);
 }
 
 void ip_lane_push(struct nm_inproc *ip, struct ip_lane *lane)
@@ -247,25 +251,39 @@ void ip_lane_push(struct nm_inproc *ip, struct ip_lane *lane)
 		lane->markers[index] = 0;
 		pthread_mutex_unlock(&ip->lock);
 
-		put_batch(lane, index, src, dst, bytes);
+		put_batch(lane, index, src, dst, bytes, batch.barrier);
 		apb_write(ip, half_reg(lane, UDMA_S2M, UDMA_Q_TAIL_INC), batch.descs);
 		apb_write(ip, half_reg(lane, UDMA_M2S, UDMA_Q_TAIL_INC), batch.descs);
 	}
 	pthread_mutex_unlock(&lane->push);
 }
 
-struct ip_lane *ip_copy_assign(struct nm_inproc *ip, struct ip_copy *copy)
+static void assign(struct nm_inproc *ip, struct ip_copy *copy, unsigned int index)
 {
-	struct ip_lane *lane = &ip->lane[0];
+	struct ip_lane *lane = &ip->lane[index];
+
+	lane->load += copy->size;
+	ip_deps_set_lane(&copy->deps, (int)index);
+	TAILQ_INSERT_TAIL(&lane->copies, copy, list);
+}
+
+static unsigned int idlest(const struct nm_inproc *ip)
+{
+	unsigned int best = 0;
 
 	for (unsigned int i = 1; i < IP_LANES; i++) {
-		if (ip->lane[i].load < lane->load)
-			lane = &ip->lane[i];
+		if (ip->lane[i].load < ip->lane[best].load)
+			best = i;
 	}
-	lane->load += copy->size;
-	TAILQ_INSERT_TAIL(&lane->copies, copy, list);
-	lane_ready(ip, lane);
-	return lane;
+	return best;
+}
+
+void ip_copy_assign(struct nm_inproc *ip, struct ip_copy *copy)
+{
+	const unsigned int index = idlest(ip);
+
+	assign(ip, copy, index);
+	lane_ready(ip, &ip->lane[index]);
 }
 
 /* A free copy, or NULL. */
@@ -307,6 +325,7 @@ static int copy_locked(struct nm_inproc *ip, const struct nm_inproc_copy *c, str
 	struct ip_bo *src = ip_table_get(&ip->bos, c->src);
 	struct ip_bo *dst = ip_table_get(&ip->bos, c->dst);
 	struct ip_copy *copy;
+	int index;
 	int ret = ip->broken ? -ENODEV : check(c, src, dst);
 
 	if (ret)
@@ -327,15 +346,17 @@ static int copy_locked(struct nm_inproc *ip, const struct nm_inproc_copy *c, str
 	copy->dst_addr = dst->addr + c->dst_offset;
 	copy->size = c->size;
 	copy->pushed = 0;
+	copy->barrier = false;
 	ip_fly(ip);
-	if (!ip_deps_ready(&copy->deps)) {
+	index = ip_deps_ready(&copy->deps) ? (int)idlest(ip) : ip_deps_lane(&copy->deps);
+	if (index < 0) {
 		TAILQ_INSERT_TAIL(&ip->blocked_copies, copy, list);
 		return 0;
 	}
-	*lane = ip_copy_assign(ip, copy);
-	/* The caller does it. */
-	TAILQ_REMOVE(&ip->ready_lanes, *lane, waiting);
-	(*lane)->ready = false;
+	/* The lane's order stands for what is left of the fences. */
+	copy->barrier = copy->deps.n_in;
+	assign(ip, copy, (unsigned int)index);
+	*lane = &ip->lane[index];
 	return 0;
 }
 

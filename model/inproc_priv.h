@@ -76,6 +76,7 @@ struct ip_entry {
 	uint64_t point;
 	uint64_t time_ns;
 	bool done;
+	int8_t lane; /* queue that will do it, after all that was given to it before; -1: none */
 };
 
 struct ip_sync {
@@ -150,6 +151,7 @@ struct ip_copy {
 	struct ip_bo *src, *dst;
 	uint64_t src_addr, dst_addr;
 	uint64_t size, pushed;
+	bool barrier; /* starts after all that is in its lane */
 	struct ip_deps deps;
 };
 TAILQ_HEAD(ip_copies, ip_copy);
@@ -159,6 +161,7 @@ struct ip_batch {
 	struct ip_copy *copy;
 	uint32_t descs;
 	bool last; /* of the copy */
+	bool barrier;
 };
 
 /* One queue of a UDMA host engine. */
@@ -196,6 +199,8 @@ struct nm_inproc {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a wanted point, room in a queue, or work */
 	pthread_cond_t work; /* for the worker */
+	unsigned int spinners; /* threads that look at a point, and for work */
+	_Atomic bool work_left; /* for spinners: the ready lists are not empty */
 	unsigned int waiters; /* threads asleep on changed */
 	pthread_t worker;
 	bool worker_started, stop;
@@ -247,6 +252,8 @@ void ip_kick(struct nm_inproc *ip);
 void ip_fly(struct nm_inproc *ip);
 /* Does what is on the ready lists. Called without the lock; false: there was nothing. */
 bool ip_run_work(struct nm_inproc *ip);
+/* Before the lock is dropped by a thread that would have done work: somebody else does it. */
+void ip_hand_over(struct nm_inproc *ip);
 /* Sleeps on changed, or works. The lock is held, and dropped meanwhile. 0 or -ETIME. */
 int ip_wait(struct nm_inproc *ip, int64_t deadline_ns);
 
@@ -268,6 +275,10 @@ int ip_deps_init(struct nm_inproc *ip, struct ip_deps *deps, const struct nm_inp
 		 uint32_t n_in, const struct nm_inproc_sync *out, uint32_t n_out);
 /* Have all in fences signalled? Forgets those that have. */
 bool ip_deps_ready(struct ip_deps *deps);
+/* Lane in whose order all in fences will have signalled before what is given to it next, or -1. */
+int ip_deps_lane(const struct ip_deps *deps);
+/* The out fences are signalled by what a lane does next. */
+void ip_deps_set_lane(struct ip_deps *deps, int lane);
 void ip_deps_signal(struct nm_inproc *ip, struct ip_deps *deps, uint64_t time_ns);
 
 /* --- inproc_ctx.c ------------------------------------------------------------------------ */
@@ -287,7 +298,7 @@ void ip_ctx_free_all(struct nm_inproc *ip);
 int ip_lanes_init(struct nm_inproc *ip);
 void ip_lanes_fini(struct nm_inproc *ip);
 /* Gives a copy whose fences have signalled to a lane. */
-struct ip_lane *ip_copy_assign(struct nm_inproc *ip, struct ip_copy *copy);
+void ip_copy_assign(struct nm_inproc *ip, struct ip_copy *copy);
 void ip_lane_push(struct nm_inproc *ip, struct ip_lane *lane); /* without the lock */
 void ip_lane_drain(struct nm_inproc *ip, struct ip_lane *lane);
 void ip_lane_watch(struct nm_inproc *ip); /* drops and retakes the lock */

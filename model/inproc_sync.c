@@ -5,13 +5,12 @@
  * order that happens.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "inproc_priv.h"
 
 #define HISTORY 1024u /* entries of a new timeline */
-#define SPINS	200 /* looks at a point before a thread sleeps for it */
+#define SPIN_NS 20000ull /* sleeping and being woken takes about as long */
 
 static struct ip_entry *entry_at(const struct ip_sync *sync, uint64_t count)
 {
@@ -39,7 +38,7 @@ static int reserve(struct ip_sync *sync)
 
 static uint64_t add(struct ip_sync *sync, uint64_t point)
 {
-	*entry_at(sync, sync->tail) = (struct ip_entry){ .point = point };
+	*entry_at(sync, sync->tail) = (struct ip_entry){ .point = point, .lane = -1 };
 	sync->submitted = point;
 	return sync->tail++;
 }
@@ -149,6 +148,44 @@ bool ip_deps_ready(struct ip_deps *deps)
 	return true;
 }
 
+/* Will all entries up to a point be done by one lane? Else -1. */
+static int lane_of(const struct ip_fence *fence)
+{
+	const struct ip_sync *sync = fence->sync;
+	int lane = -1;
+
+	for (uint64_t i = sync->head; i != sync->tail; i++) {
+		const struct ip_entry *entry = entry_at(sync, i);
+
+		if (!entry->done && entry->lane < 0)
+			return -1;
+		if (!entry->done && lane >= 0 && entry->lane != lane)
+			return -1;
+		if (!entry->done)
+			lane = entry->lane;
+		if (entry->point >= fence->point)
+			break;
+	}
+	return lane;
+}
+
+int ip_deps_lane(const struct ip_deps *deps)
+{
+	int lane = deps->n_in ? lane_of(&deps->in[0]) : -1;
+
+	for (uint32_t i = 1; i < deps->n_in && lane >= 0; i++) {
+		if (lane_of(&deps->in[i]) != lane)
+			lane = -1;
+	}
+	return lane;
+}
+
+void ip_deps_set_lane(struct ip_deps *deps, int lane)
+{
+	for (uint32_t i = 0; i < deps->n_out; i++)
+		entry_at(deps->out[i].sync, deps->out[i].point)->lane = (int8_t)lane;
+}
+
 void ip_deps_signal(struct nm_inproc *ip, struct ip_deps *deps, uint64_t time_ns)
 {
 	while (deps->n_in)
@@ -200,10 +237,27 @@ int nm_inproc_sync_destroy(struct nm_inproc *ip, uint32_t handle)
 	return sync ? 0 : -ENOENT;
 }
 
+/* Small launches are done sooner than a thread falls asleep and is woken. false: it worked. */
+static bool spin(struct nm_inproc *ip, const struct ip_sync *sync, uint64_t point)
+{
+	const uint64_t start = ip_now_ns();
+
+	while (sync->signalled < point && ip_now_ns() - start < SPIN_NS) {
+		if (ip->work_left)
+			return !ip_run_work(ip);
+#if defined(__x86_64__)
+		for (int i = 0; i < 8 && sync->signalled < point; i++)
+			__builtin_ia32_pause();
+#endif
+	}
+	return true;
+}
+
 int nm_inproc_sync_wait(struct nm_inproc *ip, uint32_t handle, uint64_t point, int64_t deadline_ns)
 {
 	struct ip_sync *sync;
-	int spins = SPINS, ret = 0;
+	bool spun = false;
+	int ret = 0;
 
 	pthread_mutex_lock(&ip->lock);
 	sync = ip_table_get(&ip->syncs, handle);
@@ -213,14 +267,13 @@ int nm_inproc_sync_wait(struct nm_inproc *ip, uint32_t handle, uint64_t point, i
 	}
 	sync->refs++;
 	while (sync->signalled < point && !ret) {
-		if (spins) {
-			/* Small launches are done sooner than a thread falls asleep. */
+		if (!spun) {
+			ip->spinners++;
 			pthread_mutex_unlock(&ip->lock);
-			while (spins && sync->signalled < point)
-				if (--spins % 50 == 0)
-					sched_yield();
-			spins = 0;
+			spun = spin(ip, sync, point);
 			pthread_mutex_lock(&ip->lock);
+			ip->spinners--;
+			ip_hand_over(ip);
 			continue;
 		}
 		if (point < sync->want)
