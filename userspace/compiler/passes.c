@@ -208,9 +208,11 @@ static void reduce(struct state *st, nc_value value)
 	const struct node *node = &st->graph->nodes[value];
 	const struct nc_type *in = &st->graph->nodes[node->src[0]].type;
 	struct lnode *n;
-	int64_t stride = 1;
+	int64_t stride = 1, reduced = 1;
 
-	n = add(st, node->axes ? N_REDUCE : N_COPY, value, node->type.dtype, in->ndim, in->dims);
+	for (uint32_t i = 0; i < in->ndim; i++)
+		reduced *= node->axes >> i & 1 ? in->dims[i] : 1;
+	n = add(st, reduced > 1 ? N_REDUCE : N_COPY, value, node->type.dtype, in->ndim, in->dims);
 	n->op = node->op;
 	n->axes = node->axes;
 	set_src(st, n, 0, node->src[0]);
