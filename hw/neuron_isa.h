@@ -64,7 +64,7 @@ enum isa_dtype {
  */
 enum isa_compute_type {
 	ISA_CT_F32 = 0,
-	ISA_CT_I32 = 1,  /* wraps; gpsimd; also vector for bitwise, shifts, compare, max, min, copy */
+	ISA_CT_I32 = 1,  /* wraps; gpsimd; also vector for logical, bitwise, shifts, compare, max, min, copy */
 	ISA_CT_I64 = 2,  /* wraps; gpsimd */
 	ISA_CT_F64 = 3,  /* gpsimd */
 	ISA_CT_BITS = 4, /* COPY, COPY_PREDICATED, MEMSET, TRANSPOSE: keeps bits; equal element sizes */
