@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's device "neuron": AWS Trainium, or the virtual Trainium in this process.
+
+Nothing needs to be imported: `import torch` loads this package through its entry point, after which
+`torch.device("neuron")`, `torch.neuron` and `torch.accelerator` work.
+"""
+
+import torch
+
+__version__ = "0.1.0"
+
+_loaded = False
+
+
+def _autoload() -> None:
+    """Register the device with PyTorch; called by `import torch`."""
+    global _loaded
+    if _loaded:
+        return
+    _loaded = True
+    torch.utils.rename_privateuse1_backend("neuron")
+    from torch_neuronx import _C as _C
+    from torch_neuronx import neuron
+
+    torch._register_device_module("neuron", neuron)
+    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+
+
+_autoload()

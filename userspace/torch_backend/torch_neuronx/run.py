@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a script and then reports what it did on the device: python -m torch_neuronx.run SCRIPT [ARG...].
+
+Operators that ran on the CPU are told apart: those inside a training step, that is between the
+backward pass's start and the end of the optimizer's step or in the forward pass before it, and the rest.
+"""
+
+import runpy
+import sys
+import time
+
+import torch
+
+
+class _Steps:
+    """Counts fallbacks of training steps: from one optimizer step's end to the next, evaluation excluded."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.inside: dict[str, int] = {}
+        self._mark: dict[str, int] = {}
+        torch.optim.optimizer.register_optimizer_step_post_hook(self._after_step)
+        torch.nn.modules.module.register_module_forward_pre_hook(self._before_forward)
+        self._depth_seen = False
+
+    def _before_forward(self, module: torch.nn.Module, args: object) -> None:
+        if module.training and not self._depth_seen:
+            self._depth_seen = True
+            self._mark = torch.neuron.fallback_counts()
+
+    def _after_step(self, *args: object) -> None:
+        self.steps += 1
+        self._depth_seen = False
+        for name, count in torch.neuron.fallback_counts().items():
+            if more := count - self._mark.get(name, 0):
+                self.inside[name] = self.inside.get(name, 0) + more
+
+
+def report(steps: _Steps, seconds: float) -> None:
+    """Print the counters of all devices that did something."""
+    print("--- neuron")
+    for index in range(torch.neuron.device_count()):
+        torch.neuron.synchronize(index)
+        stats = torch.neuron.stats(index)
+        if not stats["launches"]:
+            continue
+        facts = torch.neuron.get_device_properties(index)
+        kind = "virtual " if facts.virtual else ""
+        print(f"device            neuron:{index}, {kind}{facts.name}, {facts.transport} transport")
+        print(f"device time       {stats['device_ns'] / 1e6:.2f} ms, as the device timed it ({seconds:.1f} s on the clock)")
+        print(f"launches          {stats['launches']}, of {stats['programs']} programs")
+        print("instructions      " + ", ".join(f"{k} {v}" for k, v in stats["instructions"].items()))
+        print(f"moved             {stats['dma_bytes']} bytes by programs, {stats['to_device_bytes']} to the device,"
+              f" {stats['to_host_bytes']} to the host")  # fmt: skip
+    counts = torch.neuron.fallback_counts()
+    print("on the CPU        " + (", ".join(f"{k} {v}" for k, v in counts.items()) or "nothing"))
+    inside = ", ".join(f"{k} {v}" for k, v in steps.inside.items()) or "nothing"
+    print(f"in training steps {inside} on the CPU, over {steps.steps} steps")
+
+
+def main() -> None:
+    """Run the script named on the command line."""
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m torch_neuronx.run SCRIPT [ARG...]")
+    sys.argv = sys.argv[1:]
+    steps = _Steps()
+    start = time.monotonic()
+    runpy.run_path(sys.argv[0], run_name="__main__")
+    report(steps, time.monotonic() - start)
+
+
+if __name__ == "__main__":
+    main()
