@@ -78,6 +78,9 @@ struct udma {
 	uint16_t kicked; /* queues that the device thread has to look at */
 	uint16_t busy; /* queues that it is working on */
 	_Atomic uint16_t stop; /* of them, those that the host resets: leave off soon */
+	/* Descriptors of a turn under way whose data the host may have seen: their places in the
+	 * ring are free, though ring.pending still counts them. */
+	_Atomic uint32_t left[HALVES][UDMA_QUEUES];
 };
 
 /* Position of one notification queue. Under dev->lock. */

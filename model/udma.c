@@ -293,7 +293,7 @@ static void doorbell(struct nm_device *dev, struct udma *u, enum half h, unsigne
 		return;
 	}
 	n &= UDMA_PTR_INDEX;
-	if (n > len - r->pending) {
+	if (n > len - (r->pending - atomic_load(&u->left[h][q]))) {
 		queue_error(dev, u, h, q, 0, "doorbell for more descriptors than are free", n);
 		return;
 	}
@@ -329,6 +329,7 @@ struct turn {
 	uint32_t n[HALVES]; /* descriptors fetched */
 	uint32_t at[HALVES]; /* of them completed */
 	bool interrupt[HALVES];
+	_Atomic uint32_t *left[HALVES];
 	struct failure failure;
 };
 
@@ -451,6 +452,12 @@ static bool move(struct turn *t)
 	src_left = desc_bytes(t, s) - src->done;
 	dst_left = desc_bytes(t, d) - dst->done;
 	n = src_left < dst_left ? src_left : dst_left;
+	last = n == src_left && (s->ctrl & UDMA_DESC_LAST);
+	/* Before the host can see the data, a marker perhaps, and ring for the places again. */
+	if (n == src_left)
+		atomic_fetch_add(t->left[M2S], 1);
+	if (n == dst_left || last)
+		atomic_fetch_add(t->left[S2M], 1);
 	if (nm_bus_copy(t->dev, d->addr + dst->done, s->addr + src->done, n, &failed)) {
 		fail(t, failed, failed == M2S ? UDMA_M2S_CAUSE_DATA_BUS : UDMA_S2M_CAUSE_DATA_BUS,
 		     "address does not answer", failed == M2S ? s->addr : d->addr);
@@ -459,9 +466,7 @@ static bool move(struct turn *t)
 	src->done += n;
 	dst->done += n;
 
-	last = false;
 	if (n == src_left) {
-		last = s->ctrl & UDMA_DESC_LAST;
 		if (!complete(t, M2S, s, last ? UDMA_CDESC_LAST : 0))
 			return false;
 		if (last) {
@@ -497,6 +502,7 @@ static void begin_turn(struct nm_device *dev, struct udma *u, unsigned int q, st
 		t->check_id[h] = !(*block_value(u->block, R_ERR_MASK + h, 0) & id_error);
 		t->at[h] = 0;
 		t->interrupt[h] = false;
+		t->left[h] = &u->left[h][q];
 	}
 }
 
@@ -506,6 +512,7 @@ static void end_turn(struct nm_device *dev, struct udma *u, unsigned int q, cons
 		struct ring *r = &u->ring[h][q];
 		uint32_t done = t->at[h];
 
+		atomic_store(&u->left[h][q], 0);
 		if (r->generation != t->ring[h].generation)
 			continue; /* the host reset the queue meanwhile */
 		/* The doorbell may have moved the tail meanwhile. */

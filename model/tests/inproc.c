@@ -423,6 +423,35 @@ static void copies_are_checked(void **state)
 	}
 }
 
+/* Each lane's ring is filled again while it is being emptied. */
+static void copies_outrun_the_rings(void **state)
+{
+	enum { COPIES = 48 };
+	struct rig *rig = *state;
+	const uint64_t size = 16 << 20;
+	const uint32_t src = bo_new(rig, size, NM_BO_HBM), dst = bo_new(rig, size, NM_BO_HBM);
+	uint32_t sync[COPIES];
+
+	for (int i = 0; i < COPIES; i++) {
+		struct nm_inproc_sync out = { .point = 1 };
+
+		assert_int_equal(nm_inproc_sync_create(rig->ip, &out.handle), 0);
+		sync[i] = out.handle;
+		assert_int_equal(nm_inproc_copy(rig->ip, &(struct nm_inproc_copy){ .src = src,
+										   .dst = dst,
+										   .size = size,
+										   .n_out = 1,
+										   .out = &out }),
+				 0);
+	}
+	for (int i = 0; i < COPIES; i++) {
+		assert_int_equal(nm_inproc_sync_wait(rig->ip, sync[i], 1, after(20 * SECOND)), 0);
+		nm_inproc_sync_destroy(rig->ip, sync[i]);
+	}
+	nm_inproc_bo_close(rig->ip, src);
+	nm_inproc_bo_close(rig->ip, dst);
+}
+
 static void memory_fills_and_comes_back(void **state)
 {
 	struct rig *rig = *state;
@@ -471,6 +500,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(destroying_a_context_cancels, setup, teardown),
 		cmocka_unit_test(closing_drops_everything),
 		cmocka_unit_test_setup_teardown(copies_are_checked, setup, teardown),
+		cmocka_unit_test_setup_teardown(copies_outrun_the_rings, setup, teardown),
 		cmocka_unit_test_setup_teardown(memory_fills_and_comes_back, setup, teardown),
 	};
 

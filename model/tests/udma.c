@@ -170,6 +170,33 @@ static void core_engines_copy_too(void **state)
 	assert_memory_equal(hbm_at(f, 0, 0), f->host + DATA, 100);
 }
 
+/* A host that only polls markers may use their descriptors' places at once. */
+static void places_are_free_when_the_marker_is_seen(void **state)
+{
+	enum { BATCHES = 8, BATCH = RING / BATCHES };
+	struct fixture *f = *state;
+	struct queue u = start(f, V3_UDMA_D2H_0, 0);
+	_Atomic uint32_t *seen;
+
+	for (unsigned int i = 0; i < 1000; i++) {
+		const uint64_t to = MARKER + 16 + i % BATCHES * 4;
+
+		*(uint32_t *)(f->host + MARKER) = UDMA_MARKER;
+		seen = (_Atomic uint32_t *)(f->host + to);
+		/* Spins: the doorbell has to come as soon as it may. */
+		while (i >= BATCHES && *seen != UDMA_MARKER && !stopped(&u))
+			;
+		*seen = 0;
+		for (unsigned int n = 1; n < BATCH; n++)
+			put_pair(&u, hbm_addr(0, n * 16384), host_addr(DATA), 16384, 0);
+		put_pair(&u, host_addr(to), host_addr(MARKER), 4, 0);
+		ring(&u, BATCH, BATCH);
+	}
+	wait_for(idle(&u));
+	assert_false(stopped(&u));
+	assert_int_equal(f->messages, 0);
+}
+
 static void length_zero_is_64_kib(void **state)
 {
 	struct fixture *f = *state;
@@ -522,6 +549,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(every_host_engine_copies),
 		TEST(core_engines_copy_too),
+		TEST(places_are_free_when_the_marker_is_seen),
 		TEST(length_zero_is_64_kib),
 		TEST(rings_wrap_and_ring_ids_step),
 		TEST(a_full_ring_at_once),
