@@ -5,25 +5,27 @@ Nothing needs to be imported: `import torch` loads this package through its entr
 `torch.device("neuron")`, `torch.neuron` and `torch.accelerator` work.
 """
 
-import torch
-
 __version__ = "0.1.0"
 
 _loaded = False
 
 
 def _autoload() -> None:
-    """Register the device with PyTorch; called by `import torch`."""
+    """Register the device with PyTorch, once; called by `import torch`."""
     global _loaded
     if _loaded:
         return
     _loaded = True
+    import torch
+
     torch.utils.rename_privateuse1_backend("neuron")
-    from torch_neuronx import _C as _C
     from torch_neuronx import neuron
 
     torch._register_device_module("neuron", neuron)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
 
+
+# Whoever imports this package first imports torch here, which calls _autoload() on the way.
+import torch  # noqa: E402, F401
 
 _autoload()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a script and then reports what it did on the device: python -m torch_neuronx.run SCRIPT [ARG...].
 
-Operators that ran on the CPU are told apart: those inside a training step, that is between the
-backward pass's start and the end of the optimizer's step or in the forward pass before it, and the rest.
+Operators that ran on the CPU are told apart: those inside a training step, which is from the first
+forward pass of a module in training mode to the end of the optimizer's step, and the rest.
 """
 
 import runpy
@@ -10,27 +10,29 @@ import sys
 import time
 
 import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 
 class _Steps:
-    """Counts fallbacks of training steps: from one optimizer step's end to the next, evaluation excluded."""
+    """Counts the fallbacks of training steps."""
 
     def __init__(self) -> None:
         self.steps = 0
         self.inside: dict[str, int] = {}
         self._mark: dict[str, int] = {}
-        torch.optim.optimizer.register_optimizer_step_post_hook(self._after_step)
-        torch.nn.modules.module.register_module_forward_pre_hook(self._before_forward)
-        self._depth_seen = False
+        register_optimizer_step_post_hook(self._after_step)
+        register_module_forward_pre_hook(self._before_forward)
+        self._open = False
 
     def _before_forward(self, module: torch.nn.Module, args: object) -> None:
-        if module.training and not self._depth_seen:
-            self._depth_seen = True
+        if module.training and not self._open:
+            self._open = True
             self._mark = torch.neuron.fallback_counts()
 
     def _after_step(self, *args: object) -> None:
         self.steps += 1
-        self._depth_seen = False
+        self._open = False
         for name, count in torch.neuron.fallback_counts().items():
             if more := count - self._mark.get(name, 0):
                 self.inside[name] = self.inside.get(name, 0) + more

@@ -88,6 +88,16 @@ std::pair<const char *, const char *> extent(const at::Tensor &tensor)
   return {begin, begin + (last + 1) * static_cast<int64_t>(tensor.itemsize())};
 }
 
+// Strides of dims of size 1 mean nothing; one value for all keeps the cache small.
+c10::SmallVector<int64_t, 5> plainStrides(const at::Tensor &tensor)
+{
+  c10::SmallVector<int64_t, 5> strides(tensor.strides().begin(), tensor.strides().end());
+  for (int64_t d = 0; d < tensor.dim(); d++)
+    if (tensor.size(d) == 1)
+      strides[d] = 0;
+  return strides;
+}
+
 struct nc_type makeType(at::ScalarType type, at::IntArrayRef sizes)
 {
   struct nc_type made{};
@@ -182,7 +192,6 @@ int Op::inputAs(const at::Tensor &tensor, at::IntArrayRef sizes, at::ScalarType 
   const auto lead = static_cast<int64_t>(sizes.size()) - tensor.dim();
   for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); d++) {
     const bool own = d >= lead && tensor.size(d - lead) == sizes[d];
-    // Strides of dims of size 1 mean nothing; one value for all keeps the cache small.
     operand.strides.push_back(own && sizes[d] != 1 ? tensor.stride(d - lead) : 0);
   }
   addType(operand.type, operand.sizes, operand.strides);
@@ -234,7 +243,7 @@ void Op::resolveAliases()
       result.alias = NC_NO_ALIAS;
     }
     key_.push_back(result.alias);
-    addType(result.type, result.tensor.sizes(), result.tensor.strides());
+    addType(result.type, result.tensor.sizes(), plainStrides(result.tensor));
   }
 }
 
@@ -283,9 +292,9 @@ nrtx_program_t *Op::compile(c10::function_ref<void(Graph &)> build) const
   TORCH_CHECK(graph, "neuron: out of host memory");
   Graph builder(*this, graph.get());
   build(builder);
+  // A value that could not be made is 0; nc_compile() then says why.
   for (size_t i = 0; i < results_.size(); i++) {
-    TORCH_INTERNAL_ASSERT(i < builder.results_.size() && builder.results_[i] != 0 , name_, ": result ", i, " was not made");
-    nc_output(graph.get(), builder.results_[i], results_[i].tensor.strides().data(), results_[i].alias);
+    nc_output(graph.get(), builder.results_[i], plainStrides(results_[i].tensor).data(), results_[i].alias);
   }
   nc_program image{};
   char error[NC_ERROR_BYTES] = "";
