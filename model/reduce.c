@@ -45,28 +45,102 @@ static void reduce_one(struct nm_exec *x, const struct nm_compute *c, const uint
 	x->rows->reduce_end[c->ct][c->op0](lanes);
 }
 
-void nm_exec_reduce(struct nm_exec *x, const struct nm_compute *c)
+/* Results that are worked on side by side when the elements of one lie far apart. */
+#define COLUMNS	  128
+#define SHORT_ROW 64
+
+static bool by_columns(const struct nm_compute *c)
 {
+	unsigned int inner = c->nest.ndim - 1u;
+
+	return c->outer > 0 && c->nest.count[c->outer - 1u] >= NM_LANES &&
+	       (c->nest.count[inner] < SHORT_ROW || c->src0.step[inner] != c->src0.bytes);
+}
+
+/*
+ * n results whose elements begin at src, src + step and so on, as reduce_one() would get them, to
+ * the bit: a lane that got no element holds the identity, which changes nothing.
+ */
+static void reduce_columns(struct nm_exec *x, const struct nm_compute *c, const uint8_t *src,
+			   int32_t step, uint32_t n, uint8_t *results)
+{
+	const uint32_t *count = c->nest.count + c->outer;
+	unsigned int inner = c->nest.ndim - c->outer;
+	nm_row2 op = x->rows->tt[c->ct][c->op0];
+	size_t bytes = ct_bytes(c->ct), row = COLUMNS * bytes;
+	uint8_t *lanes = (uint8_t *)x->buffer[2];
+	uint32_t idx[ISA_TILE_DIMS] = { 0 };
+	uint64_t identity[NM_LANES];
+	unsigned int used = 0, lane = 0;
+
+	x->rows->reduce_init[c->ct][c->op0](identity);
+	do {
+		const uint8_t *p = src + nm_at(idx, c->src0.step + c->outer, inner);
+
+		x->rows->load[c->ct][c->src0.dtype](x->buffer[1], p, step, n);
+		if (used < NM_LANES)
+			x->rows->fill[bytes == 8 ? 3 : 2](lanes + row * used++, (ptrdiff_t)bytes,
+							  identity, n);
+		op(lanes + row * lane, lanes + row * lane, x->buffer[1], n);
+		lane = (lane + 1) % NM_LANES;
+	} while (nm_next(idx, count, inner));
+	for (unsigned int half = NM_LANES / 2; half; half /= 2) {
+		for (unsigned int l = 0; l + half < used; l++)
+			op(lanes + row * l, lanes + row * l, lanes + row * (l + half), n);
+		used = used < half ? used : half;
+	}
+	memcpy(results, lanes, n * bytes);
+}
+
+/* All results of a partition, packed, in order. */
+static void reduce_partition(struct nm_exec *x, const struct nm_compute *c, unsigned int partition,
+			     uint8_t *results)
+{
+	const uint8_t *src = nm_operand_ptr(x, &c->src0, partition);
+	bool columns = by_columns(c);
+	unsigned int outer = c->outer - (columns ? 1u : 0u);
 	size_t bytes = ct_bytes(c->ct);
+	uint32_t idx[ISA_TILE_DIMS] = { 0 };
 	uint64_t lanes[NM_LANES];
 
+	do {
+		const uint8_t *p = src + nm_at(idx, c->src0.step, outer);
+
+		if (!columns) {
+			reduce_one(x, c, p, lanes);
+			memcpy(results, lanes, bytes);
+			results += bytes;
+			continue;
+		}
+		for (uint32_t k = 0; k < c->nest.count[outer]; k += COLUMNS) {
+			uint32_t left = c->nest.count[outer] - k;
+			uint32_t n = left < COLUMNS ? left : COLUMNS;
+
+			reduce_columns(x, c, p + (ptrdiff_t)k * c->src0.step[outer],
+				       c->src0.step[outer], n, results);
+			results += n * bytes;
+		}
+	} while (nm_next(idx, c->nest.count, outer));
+}
+
+void nm_exec_reduce(struct nm_exec *x, const struct nm_compute *c)
+{
+	unsigned int outer = c->outer ? c->outer - 1u : 0;
+	uint32_t row = c->outer ? c->nest.count[outer] : 1;
+	ptrdiff_t step = c->outer ? c->dst.step[outer] : c->dst.bytes;
+
 	for (unsigned int p = 0; p < c->nparts; p++) {
-		const uint8_t *src = nm_operand_ptr(x, &c->src0, p);
-		uint8_t *dst = nm_operand_ptr(x, &c->dst, p);
 		uint8_t *results = (uint8_t *)x->buffer[0];
+		uint8_t *dst = nm_operand_ptr(x, &c->dst, p);
 		uint32_t idx[ISA_TILE_DIMS] = { 0 };
-		size_t n = 0;
 
 		/* All results before the first is stored: dst may overlap src0. */
+		reduce_partition(x, c, p, results);
 		do {
-			reduce_one(x, c, src + nm_at(idx, c->src0.step, c->outer), lanes);
-			memcpy(results + n++ * bytes, lanes, bytes);
-		} while (nm_next(idx, c->nest.count, c->outer));
-		n = 0;
-		do {
-			x->rows->store[c->ct][c->dst.dtype](dst + nm_at(idx, c->dst.step, c->outer),
-							    c->dst.bytes, results + n++ * bytes, 1);
-		} while (nm_next(idx, c->nest.count, c->outer));
+			x->rows->store[c->ct][c->dst.dtype](dst + nm_at(idx, c->dst.step, outer),
+							    step, results, row);
+			results += row * ct_bytes(c->ct);
+		} while (nm_next(idx, c->nest.count, outer));
 	}
 }
 

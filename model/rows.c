@@ -77,7 +77,36 @@ CONVERT_DTYPES(i32, int32_t)
 CONVERT_DTYPES(i64, int64_t)
 CONVERT_DTYPES(f64, double)
 
-#define DTYPE_TABLE(prefix)                                                                        \
+#ifdef __F16C__
+/* The same bits as fp16_to_f32() and f32_to_fp16(), of which compilers make slow vector code. */
+static void row_load_f32_hard_fp16(void *d, const void *src, ptrdiff_t step, size_t n)
+{
+	const uint16_t *in = src;
+	float *out = d;
+	size_t i = 0;
+
+	for (; step == sizeof(*in) && i + 8 <= n; i += 8)
+		_mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(in + i))));
+	row_load_f32_fp16(out + i, in + i, step, n - i);
+}
+
+static void row_store_f32_hard_fp16(void *dst, ptrdiff_t step, const void *a, size_t n)
+{
+	uint16_t *out = dst;
+	const float *in = a;
+	size_t i = 0;
+
+	for (; step == sizeof(*out) && i + 8 <= n; i += 8)
+		_mm_storeu_si128((void *)(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(in + i),
+								    _MM_FROUND_TO_NEAREST_INT));
+	row_store_f32_fp16(out + i, step, in + i, n - i);
+}
+#else
+#define row_load_f32_hard_fp16	row_load_f32_fp16
+#define row_store_f32_hard_fp16 row_store_f32_fp16
+#endif
+
+#define DTYPE_TABLE(prefix, fp16)                                                                  \
 	{                                                                                          \
 		[ISA_INT8] = prefix##i8, [ISA_UINT8] = prefix##u8, [ISA_INT16] = prefix##i16,      \
 		[ISA_UINT16] = prefix##u16, [ISA_BF16] = prefix##bf16, [ISA_FP16] = prefix##fp16,  \
@@ -383,16 +412,16 @@ extern const struct nm_rows NM_ROWS;
 
 const struct nm_rows NM_ROWS = {
 	.load = {
-		[ISA_CT_F32] = DTYPE_TABLE(row_load_f32_),
-		[ISA_CT_I32] = DTYPE_TABLE(row_load_i32_),
-		[ISA_CT_I64] = DTYPE_TABLE(row_load_i64_),
-		[ISA_CT_F64] = DTYPE_TABLE(row_load_f64_),
+		[ISA_CT_F32] = DTYPE_TABLE(row_load_f32_, hard_fp16),
+		[ISA_CT_I32] = DTYPE_TABLE(row_load_i32_, fp16),
+		[ISA_CT_I64] = DTYPE_TABLE(row_load_i64_, fp16),
+		[ISA_CT_F64] = DTYPE_TABLE(row_load_f64_, fp16),
 	},
 	.store = {
-		[ISA_CT_F32] = DTYPE_TABLE(row_store_f32_),
-		[ISA_CT_I32] = DTYPE_TABLE(row_store_i32_),
-		[ISA_CT_I64] = DTYPE_TABLE(row_store_i64_),
-		[ISA_CT_F64] = DTYPE_TABLE(row_store_f64_),
+		[ISA_CT_F32] = DTYPE_TABLE(row_store_f32_, hard_fp16),
+		[ISA_CT_I32] = DTYPE_TABLE(row_store_i32_, fp16),
+		[ISA_CT_I64] = DTYPE_TABLE(row_store_i64_, fp16),
+		[ISA_CT_F64] = DTYPE_TABLE(row_store_f64_, fp16),
 	},
 	.tt = ALU_TABLE(tt),
 	.ts = ALU_TABLE(ts),

@@ -10,7 +10,8 @@ extern const struct nm_rows nm_rows_avx512;
 const struct nm_rows *nm_rows_variant(unsigned int i)
 {
 #ifdef __x86_64__
-	if (i == 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+	if (i == 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+	    __builtin_cpu_supports("f16c"))
 		return &nm_rows_avx2;
 	if (i == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
 	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
