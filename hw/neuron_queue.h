@@ -87,6 +87,8 @@
 #define EXI_Q_OWNER      0x2c /* RW: tag of the owning context. When a core starts a launch for
 			       * another owner than the last, it first zeroes SBUF, PSUM and
 			       * semaphores. */
+#define EXI_Q_STARTED    0x30 /* RO: number of entries that ever got the core, modulo 2^32: HEAD when
+			       * they all wait for their turn, HEAD + 1 while one runs */
 
 #define EXI_RING_LOG2_MIN 2
 #define EXI_RING_LOG2_MAX 10

@@ -408,6 +408,9 @@ uint32_t nm_core_reg_read(struct nm_core *core, uint32_t offset)
 	case EXI_Q_HEAD:
 		value = core->queue[queue].head;
 		break;
+	case EXI_Q_STARTED:
+		value = core->queue[queue].head + (core->running == (int)queue);
+		break;
 	case EXI_Q_RING_LO:
 	case EXI_Q_RING_HI:
 	case EXI_Q_RING_LOG2:

@@ -91,10 +91,10 @@ static void test_registers(void **state)
 	rig_set(r, 5, EXI_Q_PRIORITY, 0xff);
 	assert_int_equal(rig_reg(r, 5, EXI_Q_PRIORITY), 3);
 	assert_int_equal(rig_reg(r, 5, EXI_Q_DOORBELL), UINT32_MAX);
-	assert_int_equal(rig_reg(r, 5, 0x30), UINT32_MAX);
+	assert_int_equal(rig_reg(r, 5, 0x34), UINT32_MAX);
 	assert_int_equal(rig_reg(r, 5, 0x0a), UINT32_MAX);
 	assert_int_equal(nm_core_reg_read(r->core, EXI_QUEUE_CORE_STRIDE), UINT32_MAX);
-	rig_set(r, 5, 0x30, 1);
+	rig_set(r, 5, 0x34, 1);
 	rig_set(r, 5, EXI_Q_HEAD, 9);
 	assert_int_equal(rig_reg(r, 5, EXI_Q_HEAD), 0);
 	rig_set(r, 5, EXI_Q_DOORBELL, 1); /* disabled */
@@ -501,6 +501,8 @@ static void test_hang_and_others(void **state)
 	rig_put(r, 1, load_empty(r), NULL, 0);
 	rig_doorbell(r, 1);
 	assert_int_equal(rig_reg(r, 1, EXI_Q_STATUS), EXI_Q_RUNNING);
+	assert_int_equal(rig_reg(r, 0, EXI_Q_STARTED), rig_reg(r, 0, EXI_Q_HEAD) + 1);
+	assert_int_equal(rig_reg(r, 1, EXI_Q_STARTED), rig_reg(r, 1, EXI_Q_HEAD));
 	rig_set(r, 1, EXI_Q_CONTROL, EXI_Q_ABORT);
 	assert_int_equal(rig_reg(r, 1, EXI_Q_STATUS), EXI_Q_HALTED);
 	assert_int_equal(rig_wait(r, 1, 0).status, EXI_FAULT_ABORTED);
