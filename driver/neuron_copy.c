@@ -210,6 +210,9 @@ static struct dma_fence *copy_run(struct drm_sched_job *base)
 
 	if (READ_ONCE(job->nfile->closed))
 		return ERR_PTR(-ECANCELED);
+	if (job->src && !(neuron_bo_is_clean(to_neuron_bo(job->src)) &&
+			  neuron_bo_is_clean(to_neuron_bo(job->dst))))
+		return ERR_PTR(-EIO);
 	if (!drm_dev_enter(&engine->ndev->drm, &idx))
 		return ERR_PTR(-ENODEV);
 
@@ -558,7 +561,6 @@ int neuron_copy_scrub(struct neuron_file *nfile, struct neuron_bo *bo)
 	struct neuron_span zeroes = { .left = NEURON_HBM_ZERO_BYTES, .fixed = true };
 	struct neuron_device *ndev = nfile->ndev;
 	struct neuron_copy_job *job;
-	struct dma_fence *fence;
 	struct neuron_span to;
 	int ret;
 
@@ -575,9 +577,10 @@ int neuron_copy_scrub(struct neuron_file *nfile, struct neuron_bo *bo)
 	ret = dma_resv_reserve_fences(bo->base.resv, 1);
 	if (ret)
 		goto err_resv;
-	fence = copy_job_push(&nfile->scrub, job);
-	dma_resv_add_fence(bo->base.resv, fence, DMA_RESV_USAGE_KERNEL);
-	dma_fence_put(fence);
+	bo->scrub = copy_job_push(&nfile->scrub, job);
+	/* What depends on it looks at its result, so it must not start before there is one. */
+	set_bit(DRM_SCHED_FENCE_DONT_PIPELINE, &bo->scrub->flags);
+	dma_resv_add_fence(bo->base.resv, bo->scrub, DMA_RESV_USAGE_KERNEL);
 	dma_resv_unlock(bo->base.resv);
 	return 0;
 

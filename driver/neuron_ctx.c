@@ -494,6 +494,11 @@ static struct neuron_ctx *ctx_create(struct neuron_file *nfile,
 	if (ret)
 		goto err_mem;
 	ret = ctx_acquire_hw(ctx);
+	if (ret == -ENOSPC) {
+		/* One that was destroyed may still hold its queue. */
+		neuron_device_settle(ndev);
+		ret = ctx_acquire_hw(ctx);
+	}
 	if (ret)
 		goto err_sched;
 	neuron_file_get(nfile);

@@ -90,7 +90,7 @@ struct neuron_ctx {
 	u64 fence_context;
 	/** @stop_error: What the launch that is running ends with when it is aborted. */
 	int stop_error;
-	/** @suspect: Launch that was running at the last time-out, plus one. */
+	/** @suspect: EXI_Q_STARTED at the last time-out that found a launch running. */
 	u32 suspect;
 	/** @state: What the user may know; @state.program is not checked yet. */
 	struct drm_neuron_ctx_state state;

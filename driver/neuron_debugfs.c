@@ -2,6 +2,7 @@
 /*
  * /sys/kernel/debug/accel/<pci address>/:
  *   hbm           total and used bytes, then the allocator's view of each stack
+ *   hbm_used      bytes that buffers and programs of all users occupy
  *   contexts      one line for each context of any user
  *   stall_detect  1 (reset value): programs whose engines all wait for each other
  *                 fault; 0: they hang until they time out
@@ -28,6 +29,14 @@ static int debugfs_hbm(struct seq_file *m, void *unused)
 	for (i = 0; i < hbm->stacks; i++)
 		seq_printf(m, "stack %u: address 0x%llx, %llu bytes, %llu free\n", i,
 			   hbm->stack[i].addr, hbm->stack[i].mm.size, hbm->stack[i].mm.avail);
+	return 0;
+}
+
+static int debugfs_hbm_used(struct seq_file *m, void *unused)
+{
+	struct drm_debugfs_entry *entry = m->private;
+
+	seq_printf(m, "%llu\n", neuron_hbm_used(&to_neuron_device(entry->dev)->hbm));
 	return 0;
 }
 
@@ -92,6 +101,7 @@ DEFINE_DEBUGFS_ATTRIBUTE(debugfs_stall_fops, debugfs_stall_get, debugfs_stall_se
 
 static const struct drm_debugfs_info debugfs_files[] = {
 	{ "hbm", debugfs_hbm, 0 },
+	{ "hbm_used", debugfs_hbm_used, 0 },
 	{ "contexts", debugfs_contexts, 0 },
 };
 

@@ -347,7 +347,7 @@ static void neuron_device_fini_hbm(struct drm_device *drm, void *data)
 	u64 lost = neuron_hbm_fini(&to_neuron_device(drm)->hbm);
 
 	if (lost)
-		drm_err(drm, "0x%llx bytes of HBM were never freed\n", lost);
+		drm_err(drm, "0x%llx bytes of HBM leaked\n", lost);
 }
 
 /**
@@ -385,6 +385,39 @@ int neuron_device_init(struct neuron_device *ndev)
 	if (ret)
 		return ret;
 	return neuron_copy_init(ndev);
+}
+
+/**
+ * neuron_device_settle - Wait for clean-up that is on its way
+ * @ndev: device
+ *
+ * What users closed, destroyed or have seen finish is freed by workers. Whoever
+ * runs out of something asks again after this. Does not wait for launches.
+ */
+void neuron_device_settle(struct neuron_device *ndev)
+{
+	flush_workqueue(neuron_free_wq); /* stops contexts */
+	flush_workqueue(ndev->submit_wq); /* frees their jobs */
+	flush_workqueue(neuron_free_wq); /* frees contexts */
+}
+
+/**
+ * neuron_device_alloc_hbm - Take HBM for a user
+ * @ndev: device
+ * @size: bytes, not 0, a multiple of the granule
+ * @block: out: the memory, contents unknown
+ *
+ * Context: Process, no lock held.
+ * Return: 0, -ENOSPC, -ENOMEM.
+ */
+int neuron_device_alloc_hbm(struct neuron_device *ndev, u64 size, struct neuron_hbm_block *block)
+{
+	int ret = neuron_hbm_alloc(&ndev->hbm, size, block);
+
+	if (ret != -ENOSPC || size > ndev->hbm.total)
+		return ret;
+	neuron_device_settle(ndev);
+	return neuron_hbm_alloc(&ndev->hbm, size, block);
 }
 
 static int __init neuron_init(void)

@@ -173,6 +173,8 @@ struct neuron_file *neuron_file_get(struct neuron_file *nfile);
 void neuron_file_put(struct neuron_file *nfile);
 
 int neuron_device_init(struct neuron_device *ndev);
+void neuron_device_settle(struct neuron_device *ndev);
+int neuron_device_alloc_hbm(struct neuron_device *ndev, u64 size, struct neuron_hbm_block *block);
 unsigned int neuron_timeout_ms(void);
 
 extern const struct drm_driver neuron_drm_driver;

@@ -25,6 +25,17 @@
 /* Largest piece of host memory asked for: one DMA descriptor. */
 #define GEM_PAGE_ORDER get_order(SZ_64K)
 
+/**
+ * neuron_bo_is_clean - Does the buffer hold nothing of earlier owners?
+ * @bo: the buffer, its kernel fences signalled
+ *
+ * Return: false when its scrub failed; nobody may see it then.
+ */
+bool neuron_bo_is_clean(struct neuron_bo *bo)
+{
+	return !bo->scrub || dma_fence_get_status(bo->scrub) == 1;
+}
+
 static void gem_free_pages(struct neuron_bo *bo, unsigned long count)
 {
 	unsigned long i;
@@ -109,7 +120,7 @@ static int gem_init_hbm(struct neuron_file *nfile, struct neuron_bo *bo)
 {
 	int ret;
 
-	ret = neuron_hbm_alloc(&nfile->ndev->hbm, bo->base.size, &bo->hbm);
+	ret = neuron_device_alloc_hbm(nfile->ndev, bo->base.size, &bo->hbm);
 	if (ret)
 		return ret;
 	atomic64_add(bo->base.size, &nfile->hbm_bytes);
@@ -129,6 +140,7 @@ static void gem_free(struct drm_gem_object *obj)
 				      MAX_SCHEDULE_TIMEOUT);
 		atomic64_sub(obj->size, &nfile->hbm_bytes);
 		neuron_hbm_free(&nfile->ndev->hbm, &bo->hbm);
+		dma_fence_put(bo->scrub);
 	} else if (nfile) {
 		dma_unmap_sgtable(obj->dev->dev, &bo->sgt, DMA_BIDIRECTIONAL, 0);
 		sg_free_table(&bo->sgt);
@@ -179,7 +191,7 @@ static vm_fault_t gem_fault(struct vm_fault *vmf)
 	left = dma_resv_wait_timeout(obj->resv, DMA_RESV_USAGE_KERNEL, true, MAX_SCHEDULE_TIMEOUT);
 	if (left < 0)
 		return left == -ERESTARTSYS ? VM_FAULT_NOPAGE : VM_FAULT_SIGBUS;
-	if (!drm_dev_enter(obj->dev, &idx))
+	if (!neuron_bo_is_clean(bo) || !drm_dev_enter(obj->dev, &idx))
 		return VM_FAULT_SIGBUS;
 	ret = gem_insert(vmf, bo);
 	drm_dev_exit(idx);

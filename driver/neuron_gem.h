@@ -29,6 +29,8 @@ struct neuron_bo {
 	struct page **pages;
 	/** @sgt: @pages as the device sees them. */
 	struct sg_table sgt;
+	/** @scrub: Fence of the scrub of @hbm, counted; NULL for host memory. */
+	struct dma_fence *scrub;
 };
 
 static inline struct neuron_bo *to_neuron_bo(struct drm_gem_object *obj)
@@ -36,6 +38,7 @@ static inline struct neuron_bo *to_neuron_bo(struct drm_gem_object *obj)
 	return container_of(obj, struct neuron_bo, base);
 }
 
+bool neuron_bo_is_clean(struct neuron_bo *bo);
 int neuron_ioctl_bo_create(struct drm_device *drm, void *data, struct drm_file *file);
 int neuron_ioctl_bo_info(struct drm_device *drm, void *data, struct drm_file *file);
 

@@ -119,7 +119,7 @@ static struct neuron_prog *prog_create(struct neuron_file *nfile, const void *im
 	if (!prog)
 		return ERR_PTR(-ENOMEM);
 	prog->n_slots = n_slots;
-	ret = neuron_hbm_alloc(&ndev->hbm, round_up((u64)size, NEURON_HBM_GRANULE), &prog->hbm);
+	ret = neuron_device_alloc_hbm(ndev, round_up((u64)size, NEURON_HBM_GRANULE), &prog->hbm);
 	if (ret) {
 		kvfree(prog);
 		return ERR_PTR(ret);

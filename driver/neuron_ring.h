@@ -11,8 +11,11 @@ struct neuron_regs;
 
 /* Descriptors each way: 4 MiB of scattered pages, 64 MiB of large pieces. */
 #define NEURON_RING_DESCS 1024
-/* Never filled to the last descriptor: a full ring would look like an empty one. */
-#define NEURON_RING_GAP 1
+/*
+ * Always empty: the device fetches a burst of descriptors and counts it as done
+ * when all of it is, later than the marker in its middle can be seen.
+ */
+#define NEURON_RING_GAP 64
 /* Batches in flight, each with a marker that says it is done. */
 #define NEURON_RING_MARKS 32
 

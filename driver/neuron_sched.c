@@ -78,6 +78,9 @@ static struct dma_fence *sched_run(struct drm_sched_job *base)
 	int idx, ret = -ECANCELED;
 	u32 index;
 
+	for (index = 0; index < job->n_bos; index++)
+		if (!neuron_bo_is_clean(to_neuron_bo(job->bos[index])))
+			return ERR_PTR(-EIO);
 	if (!drm_dev_enter(&ctx->ndev->drm, &idx))
 		return ERR_PTR(-ENODEV);
 
@@ -95,25 +98,29 @@ static struct dma_fence *sched_run(struct drm_sched_job *base)
 
 /*
  * A queue waits its turn while others run, so being on the ring for long says
- * nothing. The timer runs at half the limit: a launch that is found running
- * twice has had the core for at least that long, and alone for all of it.
+ * nothing. The timer runs at half the limit: a launch that is found on the core
+ * twice has had it for at least that long, and one that found it free for all
+ * of the limit.
  */
 static bool sched_is_hung(struct neuron_ctx *ctx)
 {
-	u32 status;
+	u32 status, started;
 
-	neuron_ctx_drain(ctx);
+	/* Before looking for records: one that comes in between is no reason to worry. */
+	started = neuron_reg_read(&ctx->ndev->exi, neuron_ctx_reg(ctx, EXI_Q_STARTED));
 	status = neuron_reg_read(&ctx->ndev->exi, neuron_ctx_reg(ctx, EXI_Q_STATUS));
+	neuron_ctx_drain(ctx);
 
 	guard(spinlock_irqsave)(&ctx->core->lock);
 	if (!ctx->running || ctx->head == ctx->tail)
 		return false;
-	if (status == EXI_Q_RUNNING && ctx->suspect != ctx->head + 1) {
-		ctx->suspect = ctx->head + 1;
-		return false;
-	}
 	/* All ones, or a state in which the queue never goes on: nothing to wait for. */
-	return status != EXI_Q_IDLE;
+	if (status != EXI_Q_RUNNING)
+		return true;
+	if (started == ctx->head || ctx->suspect == started)
+		return started != ctx->head;
+	ctx->suspect = started;
+	return false;
 }
 
 static enum drm_gpu_sched_stat sched_timedout(struct drm_sched_job *base)

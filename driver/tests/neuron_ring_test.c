@@ -196,8 +196,9 @@ static void neuron_ring_is_never_overfilled(struct kunit *test)
 			neuron_ring_copy(&f->ring, 0, 0, 64, false);
 		neuron_ring_mark(&f->ring);
 	}
-	KUNIT_EXPECT_LT(test, filled, NEURON_RING_DESCS);
-	KUNIT_EXPECT_GE(test, filled, NEURON_RING_DESCS - 3);
+	/* A burst of 64 that the device has not counted yet still fits. */
+	KUNIT_EXPECT_LE(test, filled, NEURON_RING_DESCS - 64);
+	KUNIT_EXPECT_GE(test, filled, NEURON_RING_DESCS - 64 - 2);
 	device_completes(f, 0);
 	KUNIT_EXPECT_TRUE(test, neuron_ring_pop(&f->ring));
 	KUNIT_EXPECT_GE(test, neuron_ring_room(&f->ring), 100);
