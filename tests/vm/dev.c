@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include "dev.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sync_file.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include <xf86drm.h>
+
+/* --- device --------------------------------------------------------------- */
+
+int neuron_call(int fd, unsigned long request, void *arg)
+{
+	int ret;
+
+	do
+		ret = ioctl(fd, request, arg);
+	while (ret && (errno == EINTR || errno == EAGAIN));
+	return ret ? -errno : 0;
+}
+
+int neuron_call_sized(int fd, unsigned long request, unsigned int size, void *arg)
+{
+	return neuron_call(fd, _IOC(_IOC_DIR(request), _IOC_TYPE(request), _IOC_NR(request), size),
+			   arg);
+}
+
+static bool is_neuron(int fd)
+{
+	drmVersionPtr version = drmGetVersion(fd);
+	bool yes = version && !strcmp(version->name, "neuron");
+
+	drmFreeVersion(version);
+	return yes;
+}
+
+int dev_open(void)
+{
+	char path[64];
+	int fd;
+
+	for (int i = 0; i < 64; i++) {
+		snprintf(path, sizeof(path), "/dev/accel/accel%d", i);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd >= 0 && is_neuron(fd))
+			return fd;
+		if (fd >= 0)
+			close(fd);
+	}
+	fail_msg("no neuron device in /dev/accel: is the module loaded?");
+	return -1;
+}
+
+void dev_close(int fd)
+{
+	assert_ok(close(fd));
+}
+
+struct fixture {
+	int fd; /* first: FD reads it */
+	uint64_t hbm_used;
+};
+
+int dev_setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return -1;
+	f->fd = dev_open();
+	f->hbm_used = dev_memory(f->fd).hbm_used;
+	*state = f;
+	return 0;
+}
+
+int dev_teardown(void **state)
+{
+	struct fixture *f = *state;
+	int fd;
+
+	dev_close(f->fd);
+	fd = dev_open();
+	dev_wait_hbm(fd, f->hbm_used);
+	dev_close(fd);
+	free(f);
+	return 0;
+}
+
+static void query(int fd, uint32_t block, void *out, uint32_t size)
+{
+	struct drm_neuron_query args = { .block = block, .size = size, .ptr = (uintptr_t)out };
+
+	assert_ok(neuron_call(fd, DRM_IOCTL_NEURON_QUERY, &args));
+	assert_int_equal(args.size, size);
+}
+
+struct drm_neuron_query_device dev_info(int fd)
+{
+	struct drm_neuron_query_device device;
+
+	query(fd, DRM_NEURON_QUERY_DEVICE, &device, sizeof(device));
+	return device;
+}
+
+struct drm_neuron_query_memory dev_memory(int fd)
+{
+	struct drm_neuron_query_memory memory;
+
+	query(fd, DRM_NEURON_QUERY_MEMORY, &memory, sizeof(memory));
+	return memory;
+}
+
+void dev_wait_hbm(int fd, uint64_t used)
+{
+	for (int i = 0; i < 1000 && dev_memory(fd).hbm_used != used; i++)
+		usleep(10000);
+	assert_int_equal(dev_memory(fd).hbm_used, used);
+}
+
+static void write_file(const char *path, const char *value)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		fail_msg("%s: %s", path, strerror(errno));
+	if (write(fd, value, strlen(value)) != (ssize_t)strlen(value))
+		fail_msg("%s: %s", path, strerror(errno));
+	close(fd);
+}
+
+const char *dev_pci_address(void)
+{
+	static char address[32];
+	DIR *dir = opendir("/sys/bus/pci/drivers/neuron");
+	struct dirent *entry;
+
+	address[0] = 0;
+	while (dir && (entry = readdir(dir)))
+		if (strchr(entry->d_name, ':'))
+			snprintf(address, sizeof(address), "%.31s", entry->d_name);
+	if (dir)
+		closedir(dir);
+	if (!address[0])
+		fail_msg("no device is bound to the driver");
+	return address;
+}
+
+void dev_debugfs_write(const char *name, const char *value)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/accel/%s/%s", dev_pci_address(), name);
+	write_file(path, value);
+}
+
+void dev_param_write(const char *name, const char *value)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/module/neuron/parameters/%s", name);
+	write_file(path, value);
+}
+
+/* --- buffers -------------------------------------------------------------- */
+
+int bo_try(int fd, uint64_t size, uint32_t flags, uint32_t *handle)
+{
+	struct drm_neuron_bo_create args = { .size = size, .flags = flags };
+	int ret = neuron_call(fd, DRM_IOCTL_NEURON_BO_CREATE, &args);
+
+	*handle = args.handle;
+	return ret;
+}
+
+uint32_t bo_new(int fd, uint64_t size, uint32_t flags)
+{
+	uint32_t handle;
+
+	assert_ok(bo_try(fd, size, flags, &handle));
+	assert_int_not_equal(handle, 0);
+	return handle;
+}
+
+void bo_close(int fd, uint32_t handle)
+{
+	assert_ok(drmCloseBufferHandle(fd, handle));
+}
+
+struct drm_neuron_bo_info bo_info(int fd, uint32_t handle)
+{
+	struct drm_neuron_bo_info args = { .handle = handle };
+
+	assert_ok(neuron_call(fd, DRM_IOCTL_NEURON_BO_INFO, &args));
+	return args;
+}
+
+void *bo_map(int fd, uint32_t handle)
+{
+	struct drm_neuron_bo_info info = bo_info(fd, handle);
+	void *ptr;
+
+	assert_int_not_equal(info.mmap_offset, 0);
+	ptr = mmap(NULL, info.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		   (off_t)info.mmap_offset);
+	assert_ptr_not_equal(ptr, MAP_FAILED);
+	return ptr;
+}
+
+void bo_unmap(int fd, uint32_t handle, void *ptr)
+{
+	assert_ok(munmap(ptr, bo_info(fd, handle).size));
+}
+
+/* --- fences --------------------------------------------------------------- */
+
+uint32_t sync_new(int fd)
+{
+	uint32_t handle;
+
+	assert_ok(drmSyncobjCreate(fd, 0, &handle));
+	return handle;
+}
+
+void sync_close(int fd, uint32_t handle)
+{
+	assert_ok(drmSyncobjDestroy(fd, handle));
+}
+
+int sync_wait(int fd, uint32_t handle, uint64_t point, int timeout_ms)
+{
+	struct timespec now;
+	int64_t end;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	end = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + (int64_t)timeout_ms * 1000000;
+	return drmSyncobjTimelineWait(fd, &handle, &point, 1, end, 0, NULL);
+}
+
+int sync_status(int fd, uint32_t handle)
+{
+	struct sync_file_info info = { 0 };
+	int file;
+
+	assert_ok(drmSyncobjExportSyncFile(fd, handle, &file));
+	assert_ok(ioctl(file, SYNC_IOC_FILE_INFO, &info));
+	close(file);
+	return info.status;
+}
+
+int copy_start(int fd, uint32_t dst, uint64_t dst_offset, uint32_t src, uint64_t src_offset,
+	       uint64_t size, uint32_t out)
+{
+	struct drm_neuron_sync sync = { .handle = out };
+	struct drm_neuron_copy args = {
+		.src = src,
+		.dst = dst,
+		.src_offset = src_offset,
+		.dst_offset = dst_offset,
+		.size = size,
+		.out = ARRAY(&sync, out ? 1 : 0),
+	};
+
+	return neuron_call(fd, DRM_IOCTL_NEURON_COPY, &args);
+}
+
+void copy_now(int fd, uint32_t dst, uint64_t dst_offset, uint32_t src, uint64_t src_offset,
+	      uint64_t size)
+{
+	uint32_t sync = sync_new(fd);
+
+	assert_ok(copy_start(fd, dst, dst_offset, src, src_offset, size, sync));
+	assert_ok(sync_wait(fd, sync, 0, 60000));
+	assert_int_equal(sync_status(fd, sync), 1);
+	sync_close(fd, sync);
+}
+
+/* --- contexts ------------------------------------------------------------- */
+
+uint32_t ctx_new(int fd, uint32_t core)
+{
+	struct drm_neuron_ctx_create args = { .core = core };
+
+	assert_ok(neuron_call(fd, DRM_IOCTL_NEURON_CTX_CREATE, &args));
+	assert_int_not_equal(args.ctx, 0);
+	return args.ctx;
+}
+
+void ctx_close(int fd, uint32_t ctx)
+{
+	struct drm_neuron_ctx_destroy args = { .ctx = ctx };
+
+	assert_ok(neuron_call(fd, DRM_IOCTL_NEURON_CTX_DESTROY, &args));
+}
+
+struct drm_neuron_ctx_state ctx_state(int fd, uint32_t ctx)
+{
+	struct drm_neuron_ctx_state args = { .ctx = ctx };
+
+	assert_ok(neuron_call(fd, DRM_IOCTL_NEURON_CTX_STATE, &args));
+	return args;
+}
+
+int launch(int fd, uint32_t ctx, uint32_t program, const uint32_t *bo, unsigned int n, uint32_t out)
+{
+	struct drm_neuron_sync sync = { .handle = out };
+	struct drm_neuron_slot slot[PROG_SLOTS] = { 0 };
+	struct drm_neuron_submit args = {
+		.ctx = ctx,
+		.program = program,
+		.slots = ARRAY(slot, n),
+		.out = ARRAY(&sync, out ? 1 : 0),
+	};
+
+	for (unsigned int i = 0; i < n; i++) {
+		slot[i].handle = bo[i];
+		slot[i].size = bo_info(fd, bo[i]).size;
+	}
+	return neuron_call(fd, DRM_IOCTL_NEURON_SUBMIT, &args);
+}
+
+int launch_now(int fd, uint32_t ctx, uint32_t program, const uint32_t *bo, unsigned int n)
+{
+	uint32_t sync = sync_new(fd);
+	int status;
+
+	assert_ok(launch(fd, ctx, program, bo, n, sync));
+	assert_ok(sync_wait(fd, sync, 0, 60000));
+	status = sync_status(fd, sync);
+	sync_close(fd, sync);
+	return status;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_VM_GROUPS_H
+#define TESTS_VM_GROUPS_H
+
+#include "dev.h"
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, dev_setup, dev_teardown)
+
+extern const struct CMUnitTest args_tests[];
+extern const size_t args_tests_count;
+extern const struct CMUnitTest memory_tests[];
+extern const size_t memory_tests_count;
+extern const struct CMUnitTest launch_tests[];
+extern const size_t launch_tests_count;
+extern const struct CMUnitTest life_tests[];
+extern const size_t life_tests_count;
+
+#endif /* TESTS_VM_GROUPS_H */
