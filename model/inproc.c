@@ -296,8 +296,7 @@ static void on_irq(void *user, unsigned int vector)
 
 	pthread_mutex_lock(&ip->lock);
 	if (vector < IP_CTX_VECTORS) {
-		TAILQ_FOREACH(ctx, &ip->all_ctxs, all)
-		{
+		for (ctx = TAILQ_FIRST(&ip->all_ctxs); ctx; ctx = TAILQ_NEXT(ctx, all)) {
 			if (ctx->vector == vector)
 				ip_ctx_drain(ip, ctx);
 		}

@@ -472,8 +472,8 @@ static bool core_stuck(struct nm_inproc *ip, unsigned int core, uint64_t now)
 	struct ip_ctx *ctx;
 	bool busy = false;
 
-	TAILQ_FOREACH(ctx, &ip->all_ctxs, all)
-	busy |= ctx->core == core && ctx->completed != ctx->rung;
+	for (ctx = TAILQ_FIRST(&ip->all_ctxs); ctx; ctx = TAILQ_NEXT(ctx, all))
+		busy |= ctx->core == core && ctx->completed != ctx->rung;
 	if (!busy || ip->core_done[core] != ip->core_watched[core]) {
 		ip->core_watched[core] = ip->core_done[core];
 		ip->core_since_ns[core] = busy ? now : 0;
@@ -517,8 +517,7 @@ static void stop_running(struct nm_inproc *ip, unsigned int core)
 	struct ip_ctx *ctx;
 	bool done = false;
 
-	TAILQ_FOREACH(ctx, &ip->all_ctxs, all)
-	{
+	for (ctx = TAILQ_FIRST(&ip->all_ctxs); ctx; ctx = TAILQ_NEXT(ctx, all)) {
 		if (ctx->core == core && !ctx->dead && ctx->completed != ctx->rung) {
 			ctx->refs++;
 			list[n++] = ctx;
@@ -539,8 +538,8 @@ void ip_ctx_watch(struct nm_inproc *ip)
 	struct ip_ctx *ctx;
 
 	/* An interrupt may have been lost. */
-	TAILQ_FOREACH(ctx, &ip->all_ctxs, all)
-	ip_ctx_drain(ip, ctx);
+	for (ctx = TAILQ_FIRST(&ip->all_ctxs); ctx; ctx = TAILQ_NEXT(ctx, all))
+		ip_ctx_drain(ip, ctx);
 	for (unsigned int core = 0; core < ip->facts.cores; core++) {
 		if (core_stuck(ip, core, now))
 			stop_running(ip, core);

@@ -46,8 +46,8 @@ struct unit {
 	uint64_t last; /* requests made */
 	uint64_t completed; /* requests complete */
 	struct nrtx_stream *stream;
-	STAILQ_HEAD(, request) requests;
-	STAILQ_HEAD(, handle) handles;
+	STAILQ_HEAD(requests, request) requests;
+	STAILQ_HEAD(handles, handle) handles;
 };
 
 struct nrta_error_tracker {
