@@ -135,9 +135,9 @@ struct drm_neuron_bo_create {
 	__u64 size;
 	/** @flags: in: DRM_NEURON_BO_*. Exactly one of HBM and HOST. */
 	__u32 flags;
-#define DRM_NEURON_BO_HBM    (1 << 0) /* device memory; can be a slot */
-#define DRM_NEURON_BO_HOST   (1 << 1) /* host memory that the device can copy from and to */
-#define DRM_NEURON_BO_MMAP   (1 << 2) /* may be mapped by the CPU */
+#define DRM_NEURON_BO_HBM    0x1 /* device memory; can be a slot */
+#define DRM_NEURON_BO_HOST   0x2 /* host memory that the device can copy from and to */
+#define DRM_NEURON_BO_MMAP   0x4 /* may be mapped by the CPU */
 	/** @handle: out: GEM handle. */
 	__u32 handle;
 };
@@ -287,7 +287,8 @@ struct drm_neuron_slot {
 	__u32 handle;
 	/** @flags: in: DRM_NEURON_SLOT_*. */
 	__u32 flags;
-#define DRM_NEURON_SLOT_INLINE (1 << 0) /* for a scalar slot: @offset holds the value's bits, @size is 8 */
+/* For a scalar slot: @offset holds the value's bits, @size is 8. */
+#define DRM_NEURON_SLOT_INLINE (1 << 0)
 	/** @offset: in: First byte of the buffer that the slot shows, or the value. */
 	__u64 offset;
 	/** @size: in: Bytes that it shows. */
@@ -303,7 +304,8 @@ struct drm_neuron_slot {
  *
  * Errors: ENOENT no such context, program, buffer or syncobj; EINVAL wrong
  * number of slots, slot smaller than the program needs, range outside the
- * buffer, host buffer, inline value for a slot that is not a scalar or the reverse; EIO the context is dead (DRM_NEURON_CTX_STATE says why).
+ * buffer, host buffer, inline value for a slot that is not a scalar or the
+ * reverse; EIO the context is dead (DRM_NEURON_CTX_STATE says why).
  */
 struct drm_neuron_submit {
 	/** @ctx: in: Context id. */
