@@ -201,7 +201,7 @@ void neuron_copy_drain(struct neuron_device *ndev)
 	}
 }
 
-static struct dma_fence *copy_run(struct drm_sched_job *base)
+static struct dma_fence *copy_start(struct drm_sched_job *base)
 {
 	struct neuron_copy_engine *engine = to_copy_engine(base->sched);
 	struct neuron_copy_job *job = to_copy_job(base);
@@ -294,7 +294,7 @@ static void copy_restart(struct neuron_copy_engine *engine, int error)
 	copy_push(engine);
 }
 
-static enum drm_gpu_sched_stat copy_timedout(struct drm_sched_job *base)
+static enum drm_gpu_sched_stat copy_recover(struct drm_sched_job *base)
 {
 	struct neuron_copy_engine *engine = to_copy_engine(base->sched);
 	struct neuron_copy_job *job = to_copy_job(base);
@@ -320,6 +320,25 @@ static enum drm_gpu_sched_stat copy_timedout(struct drm_sched_job *base)
 	drm_dev_exit(idx);
 	/* Only the oldest job ended; the fences of the others are still good. */
 	return neuron_sched_no_hang(base);
+}
+
+/* From here to the signal nothing may allocate; lockdep knows it by these. */
+static struct dma_fence *copy_run(struct drm_sched_job *base)
+{
+	bool cookie = dma_fence_begin_signalling();
+	struct dma_fence *fence = copy_start(base);
+
+	dma_fence_end_signalling(cookie);
+	return fence;
+}
+
+static enum drm_gpu_sched_stat copy_timedout(struct drm_sched_job *base)
+{
+	bool cookie = dma_fence_begin_signalling();
+	enum drm_gpu_sched_stat status = copy_recover(base);
+
+	dma_fence_end_signalling(cookie);
+	return status;
 }
 
 static void copy_job_free(struct neuron_copy_job *job)

@@ -70,7 +70,7 @@ static int sched_ring(struct neuron_job *job, u32 index)
 	return 0;
 }
 
-static struct dma_fence *sched_run(struct drm_sched_job *base)
+static struct dma_fence *sched_start(struct drm_sched_job *base)
 {
 	struct neuron_job *job = to_neuron_job(base);
 	struct neuron_fence *fence = job->done;
@@ -123,7 +123,7 @@ static bool sched_is_hung(struct neuron_ctx *ctx)
 	return false;
 }
 
-static enum drm_gpu_sched_stat sched_timedout(struct drm_sched_job *base)
+static enum drm_gpu_sched_stat sched_recover(struct drm_sched_job *base)
 {
 	struct neuron_job *job = to_neuron_job(base);
 	struct neuron_ctx *ctx = job->ctx;
@@ -143,6 +143,25 @@ static enum drm_gpu_sched_stat sched_timedout(struct drm_sched_job *base)
 	drm_sched_stop(&ctx->sched, base);
 	drm_sched_start(&ctx->sched, 0);
 	return DRM_GPU_SCHED_STAT_RESET;
+}
+
+/* From here to the signal nothing may allocate; lockdep knows it by these. */
+static struct dma_fence *sched_run(struct drm_sched_job *base)
+{
+	bool cookie = dma_fence_begin_signalling();
+	struct dma_fence *fence = sched_start(base);
+
+	dma_fence_end_signalling(cookie);
+	return fence;
+}
+
+static enum drm_gpu_sched_stat sched_timedout(struct drm_sched_job *base)
+{
+	bool cookie = dma_fence_begin_signalling();
+	enum drm_gpu_sched_stat status = sched_recover(base);
+
+	dma_fence_end_signalling(cookie);
+	return status;
 }
 
 static void job_free(struct neuron_job *job)
