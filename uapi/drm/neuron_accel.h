@@ -288,7 +288,7 @@ struct drm_neuron_slot {
 	/** @flags: in: DRM_NEURON_SLOT_*. */
 	__u32 flags;
 /* For a scalar slot: @offset holds the value's bits, @size is 8. */
-#define DRM_NEURON_SLOT_INLINE (1 << 0)
+#define DRM_NEURON_SLOT_INLINE 0x1
 	/** @offset: in: First byte of the buffer that the slot shows, or the value. */
 	__u64 offset;
 	/** @size: in: Bytes that it shows. */
