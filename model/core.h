@@ -15,10 +15,10 @@
 struct nm_core;
 
 /* Memories of one core; EXI_ARCH, EXI_SBUF_BYTES and EXI_PSUM_BYTES report the same. */
-#define NM_ARCH		    3	       /* trn2 */
-#define NM_SBUF_BYTES	    (192u << 10) /* a partition, that programs may use */
-#define NM_SBUF_VIEW_PITCH  (256u << 10) /* from one partition to the next as BARs show them */
-#define NM_PSUM_BYTES	    (ISA_PSUM_BANKS * ISA_PSUM_BANK_BYTES) /* a partition */
+#define NM_ARCH		   3 /* trn2 */
+#define NM_SBUF_BYTES	   (192u << 10) /* a partition, that programs may use */
+#define NM_SBUF_VIEW_PITCH (256u << 10) /* from one partition to the next as BARs show them */
+#define NM_PSUM_BYTES	   (ISA_PSUM_BANKS * ISA_PSUM_BANK_BYTES) /* a partition */
 
 /*
  * What the device gives its cores. The functions may be called from the core's

@@ -17,59 +17,59 @@
 
 /* --- conversions -------------------------------------------------------------- */
 
-#define LOAD(k, K, t, T)                                                                           \
-	static void row_load_##k##_##t(void *d, const void *src, ptrdiff_t step, size_t n)         \
-	{                                                                                          \
-		K *out = d;                                                                        \
-		const T *in = src;                                                                 \
-                                                                                                   \
-		if (step == sizeof(T)) {                                                           \
-			INDEPENDENT                                                                \
-			for (size_t i = 0; i < n; i++)                                             \
-				out[i] = load_##k##_##t(in[i]);                                    \
-		} else if (step == 0) {                                                            \
-			K x = load_##k##_##t(in[0]);                                               \
-                                                                                                   \
-			for (size_t i = 0; i < n; i++)                                             \
-				out[i] = x;                                                        \
-		} else {                                                                           \
-			for (size_t i = 0; i < n; i++, in += step / (ptrdiff_t)sizeof(T))          \
-				out[i] = load_##k##_##t(*in);                                      \
-		}                                                                                  \
+#define LOAD(k, K, t, T)                                                                   \
+	static void row_load_##k##_##t(void *d, const void *src, ptrdiff_t step, size_t n) \
+	{                                                                                  \
+		K *out = d;                                                                \
+		const T *in = src;                                                         \
+                                                                                           \
+		if (step == sizeof(T)) {                                                   \
+			INDEPENDENT                                                        \
+			for (size_t i = 0; i < n; i++)                                     \
+				out[i] = load_##k##_##t(in[i]);                            \
+		} else if (step == 0) {                                                    \
+			K x = load_##k##_##t(in[0]);                                       \
+                                                                                           \
+			for (size_t i = 0; i < n; i++)                                     \
+				out[i] = x;                                                \
+		} else {                                                                   \
+			for (size_t i = 0; i < n; i++, in += step / (ptrdiff_t)sizeof(T))  \
+				out[i] = load_##k##_##t(*in);                              \
+		}                                                                          \
 	}
 
-#define STORE(k, K, t, T)                                                                          \
-	static void row_store_##k##_##t(void *dst, ptrdiff_t step, const void *a, size_t n)        \
-	{                                                                                          \
-		T *out = dst;                                                                      \
-		const K *in = a;                                                                   \
-                                                                                                   \
-		if (step == sizeof(T)) {                                                           \
-			INDEPENDENT                                                                \
-			for (size_t i = 0; i < n; i++)                                             \
-				out[i] = store_##t##_##k(in[i]);                                   \
-		} else {                                                                           \
-			for (size_t i = 0; i < n; i++, out += step / (ptrdiff_t)sizeof(T))         \
-				*out = store_##t##_##k(in[i]);                                     \
-		}                                                                                  \
+#define STORE(k, K, t, T)                                                                   \
+	static void row_store_##k##_##t(void *dst, ptrdiff_t step, const void *a, size_t n) \
+	{                                                                                   \
+		T *out = dst;                                                               \
+		const K *in = a;                                                            \
+                                                                                            \
+		if (step == sizeof(T)) {                                                    \
+			INDEPENDENT                                                         \
+			for (size_t i = 0; i < n; i++)                                      \
+				out[i] = store_##t##_##k(in[i]);                            \
+		} else {                                                                    \
+			for (size_t i = 0; i < n; i++, out += step / (ptrdiff_t)sizeof(T))  \
+				*out = store_##t##_##k(in[i]);                              \
+		}                                                                           \
 	}
 
-#define CONVERT(k, K, t, T)                                                                        \
-	LOAD(k, K, t, T)                                                                           \
+#define CONVERT(k, K, t, T) \
+	LOAD(k, K, t, T)    \
 	STORE(k, K, t, T)
 
-#define CONVERT_DTYPES(k, K)                                                                       \
-	CONVERT(k, K, i8, int8_t)                                                                  \
-	CONVERT(k, K, u8, uint8_t)                                                                 \
-	CONVERT(k, K, i16, int16_t)                                                                \
-	CONVERT(k, K, u16, uint16_t)                                                               \
-	CONVERT(k, K, bf16, uint16_t)                                                              \
-	CONVERT(k, K, fp16, uint16_t)                                                              \
-	CONVERT(k, K, i32, int32_t)                                                                \
-	CONVERT(k, K, u32, uint32_t)                                                               \
-	CONVERT(k, K, f32, float)                                                                  \
-	CONVERT(k, K, i64, int64_t)                                                                \
-	CONVERT(k, K, u64, uint64_t)                                                               \
+#define CONVERT_DTYPES(k, K)          \
+	CONVERT(k, K, i8, int8_t)     \
+	CONVERT(k, K, u8, uint8_t)    \
+	CONVERT(k, K, i16, int16_t)   \
+	CONVERT(k, K, u16, uint16_t)  \
+	CONVERT(k, K, bf16, uint16_t) \
+	CONVERT(k, K, fp16, uint16_t) \
+	CONVERT(k, K, i32, int32_t)   \
+	CONVERT(k, K, u32, uint32_t)  \
+	CONVERT(k, K, f32, float)     \
+	CONVERT(k, K, i64, int64_t)   \
+	CONVERT(k, K, u64, uint64_t)  \
 	CONVERT(k, K, f64, double)
 
 CONVERT_DTYPES(f32, float)
@@ -108,69 +108,69 @@ static void row_store_f32_hard_fp16(void *dst, ptrdiff_t step, const void *a, si
 
 #define DTYPE_TABLE(prefix, fp16)                                                                  \
 	{                                                                                          \
-		[ISA_INT8] = prefix##i8, [ISA_UINT8] = prefix##u8, [ISA_INT16] = prefix##i16,      \
-		[ISA_UINT16] = prefix##u16, [ISA_BF16] = prefix##bf16, [ISA_FP16] = prefix##fp16,  \
-		[ISA_INT32] = prefix##i32, [ISA_UINT32] = prefix##u32, [ISA_FP32] = prefix##f32,   \
-		[ISA_INT64] = prefix##i64, [ISA_UINT64] = prefix##u64, [ISA_FP64] = prefix##f64,   \
+		[ISA_INT8] = prefix##i8,    [ISA_UINT8] = prefix##u8,	[ISA_INT16] = prefix##i16, \
+		[ISA_UINT16] = prefix##u16, [ISA_BF16] = prefix##bf16,	[ISA_FP16] = prefix##fp16, \
+		[ISA_INT32] = prefix##i32,  [ISA_UINT32] = prefix##u32, [ISA_FP32] = prefix##f32,  \
+		[ISA_INT64] = prefix##i64,  [ISA_UINT64] = prefix##u64, [ISA_FP64] = prefix##f64,  \
 	}
 
 /* --- ALU ------------------------------------------------------------------------- */
 
-#define ROW(T, p, op)                                                                              \
-	static void tt_##p##_##op(void *d, const void *a, const void *b, size_t n)                 \
-	{                                                                                          \
-		T *out = d;                                                                        \
-		const T *x = a, *y = b;                                                            \
-                                                                                                   \
-		INDEPENDENT                                                                        \
-		for (size_t i = 0; i < n; i++)                                                     \
-			out[i] = p##_##op(x[i], y[i]);                                             \
-	}                                                                                          \
-	static void ts_##p##_##op(void *d, const void *a, const void *b, size_t n)                 \
-	{                                                                                          \
-		T *out = d;                                                                        \
-		const T *x = a, y = *(const T *)b;                                                 \
-                                                                                                   \
-		INDEPENDENT                                                                        \
-		for (size_t i = 0; i < n; i++)                                                     \
-			out[i] = p##_##op(x[i], y);                                                \
-	}                                                                                          \
-	static void st_##p##_##op(void *d, const void *a, const void *b, size_t n)                 \
-	{                                                                                          \
-		T *out = d;                                                                        \
-		const T *x = a, y = *(const T *)b;                                                 \
-                                                                                                   \
-		INDEPENDENT                                                                        \
-		for (size_t i = 0; i < n; i++)                                                     \
-			out[i] = p##_##op(y, x[i]);                                                \
+#define ROW(T, p, op)                                                              \
+	static void tt_##p##_##op(void *d, const void *a, const void *b, size_t n) \
+	{                                                                          \
+		T *out = d;                                                        \
+		const T *x = a, *y = b;                                            \
+                                                                                   \
+		INDEPENDENT                                                        \
+		for (size_t i = 0; i < n; i++)                                     \
+			out[i] = p##_##op(x[i], y[i]);                             \
+	}                                                                          \
+	static void ts_##p##_##op(void *d, const void *a, const void *b, size_t n) \
+	{                                                                          \
+		T *out = d;                                                        \
+		const T *x = a, y = *(const T *)b;                                 \
+                                                                                   \
+		INDEPENDENT                                                        \
+		for (size_t i = 0; i < n; i++)                                     \
+			out[i] = p##_##op(x[i], y);                                \
+	}                                                                          \
+	static void st_##p##_##op(void *d, const void *a, const void *b, size_t n) \
+	{                                                                          \
+		T *out = d;                                                        \
+		const T *x = a, y = *(const T *)b;                                 \
+                                                                                   \
+		INDEPENDENT                                                        \
+		for (size_t i = 0; i < n; i++)                                     \
+			out[i] = p##_##op(y, x[i]);                                \
 	}
 
-#define EACH_COMMON(X, T, p)                                                                       \
-	X(T, p, bypass)                                                                            \
-	X(T, p, add)                                                                               \
-	X(T, p, sub)                                                                               \
-	X(T, p, mult)                                                                              \
-	X(T, p, div)                                                                               \
-	X(T, p, max)                                                                               \
-	X(T, p, min)                                                                               \
-	X(T, p, mod)                                                                               \
-	X(T, p, is_eq)                                                                             \
-	X(T, p, is_ne)                                                                             \
-	X(T, p, is_gt)                                                                             \
-	X(T, p, is_ge)                                                                             \
-	X(T, p, is_lt)                                                                             \
-	X(T, p, is_le)                                                                             \
-	X(T, p, logical_and)                                                                       \
-	X(T, p, logical_or)                                                                        \
+#define EACH_COMMON(X, T, p) \
+	X(T, p, bypass)      \
+	X(T, p, add)         \
+	X(T, p, sub)         \
+	X(T, p, mult)        \
+	X(T, p, div)         \
+	X(T, p, max)         \
+	X(T, p, min)         \
+	X(T, p, mod)         \
+	X(T, p, is_eq)       \
+	X(T, p, is_ne)       \
+	X(T, p, is_gt)       \
+	X(T, p, is_ge)       \
+	X(T, p, is_lt)       \
+	X(T, p, is_le)       \
+	X(T, p, logical_and) \
+	X(T, p, logical_or)  \
 	X(T, p, logical_xor)
 
-#define EACH_INTEGER(X, T, p)                                                                      \
-	X(T, p, pow)                                                                               \
-	X(T, p, bit_and)                                                                           \
-	X(T, p, bit_or)                                                                            \
-	X(T, p, bit_xor)                                                                           \
-	X(T, p, shl)                                                                               \
-	X(T, p, shr)                                                                               \
+#define EACH_INTEGER(X, T, p) \
+	X(T, p, pow)          \
+	X(T, p, bit_and)      \
+	X(T, p, bit_or)       \
+	X(T, p, bit_xor)      \
+	X(T, p, shl)          \
+	X(T, p, shr)          \
 	X(T, p, asr)
 
 EACH_COMMON(ROW, float, f32)
@@ -192,7 +192,8 @@ static void ts_f32_pow(void *d, const void *a, const void *b, size_t n)
 	for (size_t i = 0; i < ACT_BLOCK; i++)
 		y[i] = *(const float *)b;
 	for (size_t i = 0; i < n; i += ACT_BLOCK)
-		vec_powf((float *)d + i, (const float *)a + i, y, n - i < ACT_BLOCK ? n - i : ACT_BLOCK);
+		vec_powf((float *)d + i, (const float *)a + i, y,
+			 n - i < ACT_BLOCK ? n - i : ACT_BLOCK);
 }
 
 static void st_f32_pow(void *d, const void *a, const void *b, size_t n)
@@ -202,7 +203,8 @@ static void st_f32_pow(void *d, const void *a, const void *b, size_t n)
 	for (size_t i = 0; i < ACT_BLOCK; i++)
 		y[i] = *(const float *)b;
 	for (size_t i = 0; i < n; i += ACT_BLOCK)
-		vec_powf((float *)d + i, y, (const float *)a + i, n - i < ACT_BLOCK ? n - i : ACT_BLOCK);
+		vec_powf((float *)d + i, y, (const float *)a + i,
+			 n - i < ACT_BLOCK ? n - i : ACT_BLOCK);
 }
 
 static inline double f64_pow(double a, double b)
@@ -212,66 +214,67 @@ static inline double f64_pow(double a, double b)
 
 ROW(double, f64, pow)
 
-#define COMMON_TABLE(f, p)                                                                         \
-	[ISA_BYPASS] = f##_##p##_bypass, [ISA_ADD] = f##_##p##_add, [ISA_SUB] = f##_##p##_sub,     \
-	[ISA_MULT] = f##_##p##_mult, [ISA_DIV] = f##_##p##_div, [ISA_MAX] = f##_##p##_max,         \
-	[ISA_MIN] = f##_##p##_min, [ISA_POW] = f##_##p##_pow, [ISA_MOD] = f##_##p##_mod,           \
-	[ISA_IS_EQ] = f##_##p##_is_eq, [ISA_IS_NE] = f##_##p##_is_ne,                              \
-	[ISA_IS_GT] = f##_##p##_is_gt, [ISA_IS_GE] = f##_##p##_is_ge,                              \
-	[ISA_IS_LT] = f##_##p##_is_lt, [ISA_IS_LE] = f##_##p##_is_le,                              \
-	[ISA_LOGICAL_AND] = f##_##p##_logical_and, [ISA_LOGICAL_OR] = f##_##p##_logical_or,        \
-	[ISA_LOGICAL_XOR] = f##_##p##_logical_xor
+#define COMMON_TABLE(f, p)                                                                           \
+	[ISA_BYPASS] = f##_##p##_bypass, [ISA_ADD] = f##_##p##_add, [ISA_SUB] = f##_##p##_sub,       \
+	[ISA_MULT] = f##_##p##_mult, [ISA_DIV] = f##_##p##_div, [ISA_MAX] = f##_##p##_max,           \
+	[ISA_MIN] = f##_##p##_min, [ISA_POW] = f##_##p##_pow, [ISA_MOD] = f##_##p##_mod,             \
+	[ISA_IS_EQ] = f##_##p##_is_eq, [ISA_IS_NE] = f##_##p##_is_ne,                                \
+	[ISA_IS_GT] = f##_##p##_is_gt, [ISA_IS_GE] = f##_##p##_is_ge, [ISA_IS_LT] = f##_##p##_is_lt, \
+	[ISA_IS_LE] = f##_##p##_is_le, [ISA_LOGICAL_AND] = f##_##p##_logical_and,                    \
+	[ISA_LOGICAL_OR] = f##_##p##_logical_or, [ISA_LOGICAL_XOR] = f##_##p##_logical_xor
 
-#define INTEGER_TABLE(f, p)                                                                        \
-	COMMON_TABLE(f, p), [ISA_BIT_AND] = f##_##p##_bit_and, [ISA_BIT_OR] = f##_##p##_bit_or,    \
-			    [ISA_BIT_XOR] = f##_##p##_bit_xor, [ISA_SHL] = f##_##p##_shl,          \
+#define INTEGER_TABLE(f, p)                                                                     \
+	COMMON_TABLE(f, p), [ISA_BIT_AND] = f##_##p##_bit_and, [ISA_BIT_OR] = f##_##p##_bit_or, \
+			    [ISA_BIT_XOR] = f##_##p##_bit_xor, [ISA_SHL] = f##_##p##_shl,       \
 			    [ISA_SHR] = f##_##p##_shr, [ISA_ASR] = f##_##p##_asr
 
-#define ALU_TABLE(f)                                                                               \
-	{                                                                                          \
-		[ISA_CT_F32] = { COMMON_TABLE(f, f32) }, [ISA_CT_I32] = { INTEGER_TABLE(f, i32) }, \
-		[ISA_CT_I64] = { INTEGER_TABLE(f, i64) }, [ISA_CT_F64] = { COMMON_TABLE(f, f64) }, \
+#define ALU_TABLE(f)                                      \
+	{                                                 \
+		[ISA_CT_F32] = { COMMON_TABLE(f, f32) },  \
+		[ISA_CT_I32] = { INTEGER_TABLE(f, i32) }, \
+		[ISA_CT_I64] = { INTEGER_TABLE(f, i64) }, \
+		[ISA_CT_F64] = { COMMON_TABLE(f, f64) },  \
 	}
 
 /* --- reductions ------------------------------------------------------------------- */
 
-#define REDUCE(T, p, op, identity)                                                                 \
-	static void ri_##p##_##op(void *lanes)                                                     \
-	{                                                                                          \
-		for (size_t l = 0; l < NM_LANES; l++)                                              \
-			((T *)lanes)[l] = identity;                                                \
-	}                                                                                          \
-	static void rr_##p##_##op(void *lanes, const void *a, size_t n, size_t first)              \
-	{                                                                                          \
-		const T *x = a;                                                                    \
-		size_t i = 0;                                                                      \
-		T acc[NM_LANES];                                                                   \
-                                                                                                   \
-		memcpy(acc, lanes, sizeof(acc));                                                   \
-		for (size_t l = first % NM_LANES; l % NM_LANES && i < n; l++, i++)                 \
-			acc[l] = p##_##op(acc[l], x[i]);                                           \
-		for (; i + NM_LANES <= n; i += NM_LANES)                                           \
-			for (size_t l = 0; l < NM_LANES; l++)                                      \
-				acc[l] = p##_##op(acc[l], x[i + l]);                               \
-		for (size_t l = 0; i < n; i++, l++)                                                \
-			acc[l] = p##_##op(acc[l], x[i]);                                           \
-		memcpy(lanes, acc, sizeof(acc));                                                   \
-	}                                                                                          \
-	static void re_##p##_##op(void *lanes)                                                     \
-	{                                                                                          \
-		T *acc = lanes;                                                                    \
-                                                                                                   \
-		for (size_t half = NM_LANES / 2; half; half /= 2)                                  \
-			for (size_t l = 0; l < half; l++)                                          \
-				acc[l] = p##_##op(acc[l], acc[l + half]);                          \
+#define REDUCE(T, p, op, identity)                                                    \
+	static void ri_##p##_##op(void *lanes)                                        \
+	{                                                                             \
+		for (size_t l = 0; l < NM_LANES; l++)                                 \
+			((T *)lanes)[l] = identity;                                   \
+	}                                                                             \
+	static void rr_##p##_##op(void *lanes, const void *a, size_t n, size_t first) \
+	{                                                                             \
+		const T *x = a;                                                       \
+		size_t i = 0;                                                         \
+		T acc[NM_LANES];                                                      \
+                                                                                      \
+		memcpy(acc, lanes, sizeof(acc));                                      \
+		for (size_t l = first % NM_LANES; l % NM_LANES && i < n; l++, i++)    \
+			acc[l] = p##_##op(acc[l], x[i]);                              \
+		for (; i + NM_LANES <= n; i += NM_LANES)                              \
+			for (size_t l = 0; l < NM_LANES; l++)                         \
+				acc[l] = p##_##op(acc[l], x[i + l]);                  \
+		for (size_t l = 0; i < n; i++, l++)                                   \
+			acc[l] = p##_##op(acc[l], x[i]);                              \
+		memcpy(lanes, acc, sizeof(acc));                                      \
+	}                                                                             \
+	static void re_##p##_##op(void *lanes)                                        \
+	{                                                                             \
+		T *acc = lanes;                                                       \
+                                                                                      \
+		for (size_t half = NM_LANES / 2; half; half /= 2)                     \
+			for (size_t l = 0; l < half; l++)                             \
+				acc[l] = p##_##op(acc[l], acc[l + half]);             \
 	}
 
-#define REDUCE_COMMON(T, p, low, high)                                                             \
-	REDUCE(T, p, add, 0)                                                                       \
-	REDUCE(T, p, mult, 1)                                                                      \
-	REDUCE(T, p, max, low)                                                                     \
-	REDUCE(T, p, min, high)                                                                    \
-	REDUCE(T, p, logical_and, 1)                                                               \
+#define REDUCE_COMMON(T, p, low, high) \
+	REDUCE(T, p, add, 0)           \
+	REDUCE(T, p, mult, 1)          \
+	REDUCE(T, p, max, low)         \
+	REDUCE(T, p, min, high)        \
+	REDUCE(T, p, logical_and, 1)   \
 	REDUCE(T, p, logical_or, 0)
 
 REDUCE_COMMON(float, f32, -INFINITY, INFINITY)
@@ -283,44 +286,43 @@ REDUCE(int32_t, i32, bit_or, 0)
 REDUCE(int64_t, i64, bit_and, -1)
 REDUCE(int64_t, i64, bit_or, 0)
 
-#define REDUCE_FLOAT_TABLE(f, p)                                                                   \
-	[ISA_ADD] = f##_##p##_add, [ISA_MULT] = f##_##p##_mult, [ISA_MAX] = f##_##p##_max,         \
-	[ISA_MIN] = f##_##p##_min, [ISA_LOGICAL_AND] = f##_##p##_logical_and,                      \
+#define REDUCE_FLOAT_TABLE(f, p)                                                           \
+	[ISA_ADD] = f##_##p##_add, [ISA_MULT] = f##_##p##_mult, [ISA_MAX] = f##_##p##_max, \
+	[ISA_MIN] = f##_##p##_min, [ISA_LOGICAL_AND] = f##_##p##_logical_and,              \
 	[ISA_LOGICAL_OR] = f##_##p##_logical_or
 
-#define REDUCE_INTEGER_TABLE(f, p)                                                                 \
-	REDUCE_FLOAT_TABLE(f, p), [ISA_BIT_AND] = f##_##p##_bit_and,                               \
-				  [ISA_BIT_OR] = f##_##p##_bit_or
+#define REDUCE_INTEGER_TABLE(f, p) \
+	REDUCE_FLOAT_TABLE(f, p), [ISA_BIT_AND] = f##_##p##_bit_and, [ISA_BIT_OR] = f##_##p##_bit_or
 
-#define REDUCE_TABLE(f)                                                                            \
-	{                                                                                          \
-		[ISA_CT_F32] = { REDUCE_FLOAT_TABLE(f, f32) },                                     \
-		[ISA_CT_I32] = { REDUCE_INTEGER_TABLE(f, i32) },                                   \
-		[ISA_CT_I64] = { REDUCE_INTEGER_TABLE(f, i64) },                                   \
-		[ISA_CT_F64] = { REDUCE_FLOAT_TABLE(f, f64) },                                     \
+#define REDUCE_TABLE(f)                                          \
+	{                                                        \
+		[ISA_CT_F32] = { REDUCE_FLOAT_TABLE(f, f32) },   \
+		[ISA_CT_I32] = { REDUCE_INTEGER_TABLE(f, i32) }, \
+		[ISA_CT_I64] = { REDUCE_INTEGER_TABLE(f, i64) }, \
+		[ISA_CT_F64] = { REDUCE_FLOAT_TABLE(f, f64) },   \
 	}
 
 /* --- predicates, copies -------------------------------------------------------------- */
 
-#define TRUTH(t, T, expr)                                                                          \
-	static void truth_##t(uint8_t *m, const void *src, ptrdiff_t step, size_t n)               \
-	{                                                                                          \
-		const T *in = src;                                                                 \
-                                                                                                   \
-		if (step == sizeof(T)) {                                                           \
-			INDEPENDENT                                                                \
-			for (size_t i = 0; i < n; i++) {                                           \
-				T x = in[i];                                                       \
-                                                                                                   \
-				m[i] = (expr) != 0;                                                \
-			}                                                                          \
-		} else {                                                                           \
-			for (size_t i = 0; i < n; i++, in += step / (ptrdiff_t)sizeof(T)) {        \
-				T x = *in;                                                         \
-                                                                                                   \
-				m[i] = (expr) != 0;                                                \
-			}                                                                          \
-		}                                                                                  \
+#define TRUTH(t, T, expr)                                                                   \
+	static void truth_##t(uint8_t *m, const void *src, ptrdiff_t step, size_t n)        \
+	{                                                                                   \
+		const T *in = src;                                                          \
+                                                                                            \
+		if (step == sizeof(T)) {                                                    \
+			INDEPENDENT                                                         \
+			for (size_t i = 0; i < n; i++) {                                    \
+				T x = in[i];                                                \
+                                                                                            \
+				m[i] = (expr) != 0;                                         \
+			}                                                                   \
+		} else {                                                                    \
+			for (size_t i = 0; i < n; i++, in += step / (ptrdiff_t)sizeof(T)) { \
+				T x = *in;                                                  \
+                                                                                            \
+				m[i] = (expr) != 0;                                         \
+			}                                                                   \
+		}                                                                           \
 	}
 
 TRUTH(b1, uint8_t, x)
@@ -331,15 +333,15 @@ TRUTH(half, uint16_t, x & 0x7fff) /* minus zero is zero */
 TRUTH(f32, uint32_t, x & 0x7fffffff)
 TRUTH(f64, uint64_t, x << 1)
 
-#define BLEND(T, bits)                                                                             \
-	static void blend_##bits(void *d, const uint8_t *m, const void *a, size_t n)               \
-	{                                                                                          \
-		T *out = d;                                                                        \
-		const T *in = a;                                                                   \
-                                                                                                   \
-		INDEPENDENT                                                                        \
-		for (size_t i = 0; i < n; i++)                                                     \
-			out[i] = m[i] ? in[i] : out[i];                                            \
+#define BLEND(T, bits)                                                               \
+	static void blend_##bits(void *d, const uint8_t *m, const void *a, size_t n) \
+	{                                                                            \
+		T *out = d;                                                          \
+		const T *in = a;                                                     \
+                                                                                     \
+		INDEPENDENT                                                          \
+		for (size_t i = 0; i < n; i++)                                       \
+			out[i] = m[i] ? in[i] : out[i];                              \
 	}
 
 BLEND(uint8_t, 8)
@@ -348,19 +350,19 @@ BLEND(uint32_t, 32)
 BLEND(uint64_t, 64)
 
 /* Elements may be unaligned here: slots begin and step at any byte. */
-#define COPY(bytes)                                                                                \
-	static void copy_##bytes(void *d, ptrdiff_t dstep, const void *s, ptrdiff_t sstep,         \
-				 size_t n)                                                         \
-	{                                                                                          \
-		char *out = d;                                                                     \
-		const char *in = s;                                                                \
-                                                                                                   \
-		if (dstep == (bytes) && sstep == (bytes)) {                                        \
-			memmove(out, in, n * (bytes));                                             \
-			return;                                                                    \
-		}                                                                                  \
-		for (size_t i = 0; i < n; i++, out += dstep, in += sstep)                          \
-			memcpy(out, in, bytes);                                                    \
+#define COPY(bytes)                                                                        \
+	static void copy_##bytes(void *d, ptrdiff_t dstep, const void *s, ptrdiff_t sstep, \
+				 size_t n)                                                 \
+	{                                                                                  \
+		char *out = d;                                                             \
+		const char *in = s;                                                        \
+                                                                                           \
+		if (dstep == (bytes) && sstep == (bytes)) {                                \
+			memmove(out, in, n * (bytes));                                     \
+			return;                                                            \
+		}                                                                          \
+		for (size_t i = 0; i < n; i++, out += dstep, in += sstep)                  \
+			memcpy(out, in, bytes);                                            \
 	}
 
 COPY(1)
@@ -368,19 +370,19 @@ COPY(2)
 COPY(4)
 COPY(8)
 
-#define FILL(T, bits)                                                                              \
-	static void fill_##bits(void *d, ptrdiff_t step, const void *value, size_t n)              \
-	{                                                                                          \
-		T *out = d, x;                                                                     \
-                                                                                                   \
-		memcpy(&x, value, sizeof(x));                                                      \
-		if (step == sizeof(T)) {                                                           \
-			for (size_t i = 0; i < n; i++)                                             \
-				out[i] = x;                                                        \
-			return;                                                                    \
-		}                                                                                  \
-		for (size_t i = 0; i < n; i++, out += step / (ptrdiff_t)sizeof(T))                 \
-			*out = x;                                                                  \
+#define FILL(T, bits)                                                                 \
+	static void fill_##bits(void *d, ptrdiff_t step, const void *value, size_t n) \
+	{                                                                             \
+		T *out = d, x;                                                        \
+                                                                                      \
+		memcpy(&x, value, sizeof(x));                                         \
+		if (step == sizeof(T)) {                                              \
+			for (size_t i = 0; i < n; i++)                                \
+				out[i] = x;                                           \
+			return;                                                       \
+		}                                                                     \
+		for (size_t i = 0; i < n; i++, out += step / (ptrdiff_t)sizeof(T))    \
+			*out = x;                                                     \
 	}
 
 FILL(uint8_t, 8)
@@ -390,19 +392,19 @@ FILL(uint64_t, 64)
 
 #define TILE 16 /* rows and columns that stay in the first-level cache together */
 
-#define TRANSPOSE(T, bits)                                                                         \
-	static void transpose_##bits(void *d, ptrdiff_t dpitch, const void *s, ptrdiff_t spitch,   \
-				     size_t rows, size_t cols)                                     \
-	{                                                                                          \
-		for (size_t r = 0; r < rows; r += TILE)                                            \
-			for (size_t j = 0; j < cols; j++) {                                        \
-				size_t end = r + TILE < rows ? r + TILE : rows;                    \
-				T *out = (T *)((char *)d + (ptrdiff_t)j * dpitch);                 \
-				const char *in = (const char *)s + j * sizeof(T);                  \
-                                                                                                   \
-				for (size_t i = r; i < end; i++)                                   \
-					out[i] = *(const T *)(in + (ptrdiff_t)i * spitch);         \
-			}                                                                          \
+#define TRANSPOSE(T, bits)                                                                       \
+	static void transpose_##bits(void *d, ptrdiff_t dpitch, const void *s, ptrdiff_t spitch, \
+				     size_t rows, size_t cols)                                   \
+	{                                                                                        \
+		for (size_t r = 0; r < rows; r += TILE)                                          \
+			for (size_t j = 0; j < cols; j++) {                                      \
+				size_t end = r + TILE < rows ? r + TILE : rows;                  \
+				T *out = (T *)((char *)d + (ptrdiff_t)j * dpitch);               \
+				const char *in = (const char *)s + j * sizeof(T);                \
+                                                                                                 \
+				for (size_t i = r; i < end; i++)                                 \
+					out[i] = *(const T *)(in + (ptrdiff_t)i * spitch);       \
+			}                                                                        \
 	}
 
 TRANSPOSE(uint16_t, 16)

@@ -15,7 +15,7 @@
 
 #include "neuron_isa.h"
 
-#define NM_CTS	  4  /* arithmetic compute types: F32, I32, I64, F64 */
+#define NM_CTS	  4 /* arithmetic compute types: F32, I32, I64, F64 */
 #define NM_DTYPES 17 /* indexed by enum isa_dtype */
 #define NM_LANES  16 /* partial results of a reduction: element i goes to lane i % NM_LANES */
 
@@ -63,8 +63,8 @@ struct nm_rows {
 	/* *value to n elements. */
 	void (*fill[4])(void *d, ptrdiff_t step, const void *value, size_t n);
 	/* d[j][i] = s[i][j] for i < rows, j < cols; d and s do not overlap; 2 and 4 bytes packed. */
-	void (*transpose[4])(void *d, ptrdiff_t dpitch, const void *s, ptrdiff_t spitch, size_t rows,
-			     size_t cols);
+	void (*transpose[4])(void *d, ptrdiff_t dpitch, const void *s, ptrdiff_t spitch,
+			     size_t rows, size_t cols);
 };
 
 /* The widest that this CPU runs. */

@@ -17,46 +17,46 @@
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
-#define VEC	    __m512
-#define VEC_N	    16
-#define VEC_LOAD(p) _mm512_loadu_ps(p)
+#define VEC		__m512
+#define VEC_N		16
+#define VEC_LOAD(p)	_mm512_loadu_ps(p)
 #define VEC_STORE(p, v) _mm512_storeu_ps(p, v)
-#define VEC_FN(f)   Sleef_cinz_##f##16_u10avx512fnofma
+#define VEC_FN(f)	Sleef_cinz_##f##16_u10avx512fnofma
 #elif defined(__AVX2__)
 #include <immintrin.h>
-#define VEC	    __m256
-#define VEC_N	    8
-#define VEC_LOAD(p) _mm256_loadu_ps(p)
+#define VEC		__m256
+#define VEC_N		8
+#define VEC_LOAD(p)	_mm256_loadu_ps(p)
 #define VEC_STORE(p, v) _mm256_storeu_ps(p, v)
-#define VEC_FN(f)   Sleef_cinz_##f##8_u10avx
+#define VEC_FN(f)	Sleef_cinz_##f##8_u10avx
 #elif defined(__SSE2__)
 #include <immintrin.h>
-#define VEC	    __m128
-#define VEC_N	    4
-#define VEC_LOAD(p) _mm_loadu_ps(p)
+#define VEC		__m128
+#define VEC_N		4
+#define VEC_LOAD(p)	_mm_loadu_ps(p)
 #define VEC_STORE(p, v) _mm_storeu_ps(p, v)
-#define VEC_FN(f)   Sleef_cinz_##f##4_u10sse2
+#define VEC_FN(f)	Sleef_cinz_##f##4_u10sse2
 #else
-#define VEC	    float
-#define VEC_N	    1
-#define VEC_LOAD(p) (*(p))
+#define VEC		float
+#define VEC_N		1
+#define VEC_LOAD(p)	(*(p))
 #define VEC_STORE(p, v) (*(p) = (v))
-#define VEC_FN(f)   Sleef_cinz_##f##1_u10purec
+#define VEC_FN(f)	Sleef_cinz_##f##1_u10purec
 #endif
 
-#define VEC_ROW(f)                                                                                 \
-	static void vec_##f(float *d, const float *a, size_t n)                                    \
-	{                                                                                          \
-		float tail[VEC_N] = { 0 };                                                         \
-		size_t i = 0;                                                                      \
-                                                                                                   \
-		for (; i + VEC_N <= n; i += VEC_N)                                                 \
-			VEC_STORE(d + i, VEC_FN(f)(VEC_LOAD(a + i)));                              \
-		if (i < n) {                                                                       \
-			memcpy(tail, a + i, (n - i) * sizeof(*a));                                 \
-			VEC_STORE(tail, VEC_FN(f)(VEC_LOAD(tail)));                                \
-			memcpy(d + i, tail, (n - i) * sizeof(*a));                                 \
-		}                                                                                  \
+#define VEC_ROW(f)                                                    \
+	static void vec_##f(float *d, const float *a, size_t n)       \
+	{                                                             \
+		float tail[VEC_N] = { 0 };                            \
+		size_t i = 0;                                         \
+                                                                      \
+		for (; i + VEC_N <= n; i += VEC_N)                    \
+			VEC_STORE(d + i, VEC_FN(f)(VEC_LOAD(a + i))); \
+		if (i < n) {                                          \
+			memcpy(tail, a + i, (n - i) * sizeof(*a));    \
+			VEC_STORE(tail, VEC_FN(f)(VEC_LOAD(tail)));   \
+			memcpy(d + i, tail, (n - i) * sizeof(*a));    \
+		}                                                     \
 	}
 
 VEC_ROW(expf)
@@ -94,14 +94,14 @@ static void row_affine(float *d, const float *a, float scale, float bias, size_t
 }
 
 /* Row of one expression in x. */
-#define ACT_EXPR(name, expr)                                                                       \
-	static void act_##name(float *d, const float *a, size_t n)                                 \
-	{                                                                                          \
-		for (size_t i = 0; i < n; i++) {                                                   \
-			float x = a[i];                                                            \
-                                                                                                   \
-			d[i] = (expr);                                                             \
-		}                                                                                  \
+#define ACT_EXPR(name, expr)                                       \
+	static void act_##name(float *d, const float *a, size_t n) \
+	{                                                          \
+		for (size_t i = 0; i < n; i++) {                   \
+			float x = a[i];                            \
+                                                                   \
+			d[i] = (expr);                             \
+		}                                                  \
 	}
 
 static void act_copy(float *d, const float *a, size_t n)
@@ -126,56 +126,56 @@ ACT_EXPR(trunc, truncf(x))
  * Row of t = function(pre(x)), result = post(x, t). With two functions, u is the second's. x in the
  * expressions is the operand, t and u are blocks of intermediate results.
  */
-#define ACT_COMPOSED(name, pre, function, post)                                                    \
-	static void act_##name(float *d, const float *a, size_t n)                                 \
-	{                                                                                          \
-		float tmp[ACT_BLOCK];                                                              \
-                                                                                                   \
-		for (size_t b = 0; b < n; b += ACT_BLOCK) {                                        \
-			size_t m = n - b < ACT_BLOCK ? n - b : ACT_BLOCK;                          \
-                                                                                                   \
-			for (size_t i = 0; i < m; i++) {                                           \
-				float x = a[b + i];                                                \
-                                                                                                   \
-				tmp[i] = (pre);                                                    \
-			}                                                                          \
-			vec_##function(tmp, tmp, m);                                               \
-			for (size_t i = 0; i < m; i++) {                                           \
-				float x = a[b + i], t = tmp[i];                                    \
-                                                                                                   \
-				d[b + i] = (post);                                                 \
-			}                                                                          \
-		}                                                                                  \
+#define ACT_COMPOSED(name, pre, function, post)                           \
+	static void act_##name(float *d, const float *a, size_t n)        \
+	{                                                                 \
+		float tmp[ACT_BLOCK];                                     \
+                                                                          \
+		for (size_t b = 0; b < n; b += ACT_BLOCK) {               \
+			size_t m = n - b < ACT_BLOCK ? n - b : ACT_BLOCK; \
+                                                                          \
+			for (size_t i = 0; i < m; i++) {                  \
+				float x = a[b + i];                       \
+                                                                          \
+				tmp[i] = (pre);                           \
+			}                                                 \
+			vec_##function(tmp, tmp, m);                      \
+			for (size_t i = 0; i < m; i++) {                  \
+				float x = a[b + i], t = tmp[i];           \
+                                                                          \
+				d[b + i] = (post);                        \
+			}                                                 \
+		}                                                         \
 	}
 
-#define ACT_COMPOSED2(name, pre, function, pre2, function2, post)                                  \
-	static void act_##name(float *d, const float *a, size_t n)                                 \
-	{                                                                                          \
-		float tmp[ACT_BLOCK], tmp2[ACT_BLOCK];                                             \
-                                                                                                   \
-		for (size_t b = 0; b < n; b += ACT_BLOCK) {                                        \
-			size_t m = n - b < ACT_BLOCK ? n - b : ACT_BLOCK;                          \
-                                                                                                   \
-			for (size_t i = 0; i < m; i++) {                                           \
-				float x = a[b + i];                                                \
-                                                                                                   \
-				tmp[i] = (pre);                                                    \
-			}                                                                          \
-			vec_##function(tmp, tmp, m);                                               \
-			for (size_t i = 0; i < m; i++) {                                           \
-				float x = a[b + i], t = tmp[i];                                    \
-                                                                                                   \
-				(void)x, (void)t;                                                  \
-				tmp2[i] = (pre2);                                                  \
-			}                                                                          \
-			vec_##function2(tmp2, tmp2, m);                                            \
-			for (size_t i = 0; i < m; i++) {                                           \
-				float x = a[b + i], t = tmp[i], u = tmp2[i];                       \
-                                                                                                   \
-				(void)t;                                                           \
-				d[b + i] = (post);                                                 \
-			}                                                                          \
-		}                                                                                  \
+#define ACT_COMPOSED2(name, pre, function, pre2, function2, post)            \
+	static void act_##name(float *d, const float *a, size_t n)           \
+	{                                                                    \
+		float tmp[ACT_BLOCK], tmp2[ACT_BLOCK];                       \
+                                                                             \
+		for (size_t b = 0; b < n; b += ACT_BLOCK) {                  \
+			size_t m = n - b < ACT_BLOCK ? n - b : ACT_BLOCK;    \
+                                                                             \
+			for (size_t i = 0; i < m; i++) {                     \
+				float x = a[b + i];                          \
+                                                                             \
+				tmp[i] = (pre);                              \
+			}                                                    \
+			vec_##function(tmp, tmp, m);                         \
+			for (size_t i = 0; i < m; i++) {                     \
+				float x = a[b + i], t = tmp[i];              \
+                                                                             \
+				(void)x, (void)t;                            \
+				tmp2[i] = (pre2);                            \
+			}                                                    \
+			vec_##function2(tmp2, tmp2, m);                      \
+			for (size_t i = 0; i < m; i++) {                     \
+				float x = a[b + i], t = tmp[i], u = tmp2[i]; \
+                                                                             \
+				(void)t;                                     \
+				d[b + i] = (post);                           \
+			}                                                    \
+		}                                                            \
 	}
 
 #define SQRT_HALF      0.70710678118654752440f
@@ -213,7 +213,9 @@ static inline float tanh_exponent(float x)
 static inline float tanh_end(float x, float t)
 {
 	float u = x * x;
-	float p = ((-0.006282458547502756f * u + 0.021077746525406837f) * u - 0.05385385453701019f) * u;
+	float p =
+		((-0.006282458547502756f * u + 0.021077746525406837f) * u - 0.05385385453701019f) *
+		u;
 	float small = x + x * (u * ((p + 0.13332602381706238f) * u - 0.33333319425582886f));
 
 	return fabsf(x) < TANH_SMALL ? small : copysignf(1.0f - 2.0f / (t + 1.0f), x);
@@ -226,7 +228,8 @@ static inline float tanh_end(float x, float t)
 static inline float erf_exponent(float x)
 {
 	float s = (fabsf(x) > ERF_LIMIT ? ERF_LIMIT : fabsf(x)) - 2.0f;
-	float p = (-0.00017448366270400584f * s + 0.0007300552097149193f) * s - 0.0035426446702331305f;
+	float p = (-0.00017448366270400584f * s + 0.0007300552097149193f) * s -
+		  0.0035426446702331305f;
 
 	p = ((p * s + 0.01647847332060337f) * s + 0.9237496852874756f) * s + 4.418159484863281f;
 	return -(p * s + 5.364941120147705f);
@@ -235,9 +238,11 @@ static inline float erf_exponent(float x)
 static inline float erf_end(float x, float t)
 {
 	float u = x * x;
-	float p = (9.683079724709387e-07f * u - 1.3534843674278818e-05f) * u + 0.0001189380491268821f;
+	float p =
+		(9.683079724709387e-07f * u - 1.3534843674278818e-05f) * u + 0.0001189380491268821f;
 
-	p = ((p * u - 0.0008537175599485636f) * u + 0.005223521031439304f) * u - 0.026866065338253975f;
+	p = ((p * u - 0.0008537175599485636f) * u + 0.005223521031439304f) * u -
+	    0.026866065338253975f;
 	p = ((p * u + 0.11283790320158005f) * u - 0.37612637877464294f) * u + 0.12837916612625122f;
 	return fabsf(x) < ERF_SMALL ? x + x * p : copysignf(1.0f - t, x);
 }
@@ -293,22 +298,38 @@ static void act_mish(float *d, const float *a, size_t n)
 	}
 }
 
-#define ACT_TABLE                                                                                  \
-	{                                                                                          \
-		[ISA_ACT_COPY] = act_copy, [ISA_ACT_EXP] = vec_expf, [ISA_ACT_LN] = vec_logf,      \
-		[ISA_ACT_SQRT] = act_sqrt, [ISA_ACT_RSQRT] = act_rsqrt,                            \
-		[ISA_ACT_RECIPROCAL] = act_reciprocal, [ISA_ACT_SQUARE] = act_square,              \
-		[ISA_ACT_ABS] = act_abs, [ISA_ACT_SIGN] = act_sign, [ISA_ACT_RELU] = act_relu,     \
-		[ISA_ACT_SIGMOID] = act_sigmoid, [ISA_ACT_TANH] = act_tanh,                       \
-		[ISA_ACT_GELU] = act_gelu, [ISA_ACT_GELU_TANH] = act_gelu_tanh,                    \
-		[ISA_ACT_SILU] = act_silu, [ISA_ACT_SOFTPLUS] = act_softplus,                      \
-		[ISA_ACT_ERF] = act_erf, [ISA_ACT_SIN] = vec_sinf, [ISA_ACT_ARCTAN] = vec_atanf,  \
-		[ISA_ACT_DGELU] = act_dgelu, [ISA_ACT_DGELU_TANH] = act_dgelu_tanh,                \
-		[ISA_ACT_DSILU] = act_dsilu, [ISA_ACT_FLOOR] = act_floor,                          \
-		[ISA_ACT_CEIL] = act_ceil, [ISA_ACT_ROUND] = act_round,                            \
-		[ISA_ACT_TRUNC] = act_trunc, [ISA_ACT_COS] = vec_cosf,                             \
-		[ISA_ACT_LOG1P] = vec_log1pf, [ISA_ACT_EXPM1] = vec_expm1f,                        \
-		[ISA_ACT_MISH] = act_mish,                                                         \
+#define ACT_TABLE                                      \
+	{                                              \
+		[ISA_ACT_COPY] = act_copy,             \
+		[ISA_ACT_EXP] = vec_expf,              \
+		[ISA_ACT_LN] = vec_logf,               \
+		[ISA_ACT_SQRT] = act_sqrt,             \
+		[ISA_ACT_RSQRT] = act_rsqrt,           \
+		[ISA_ACT_RECIPROCAL] = act_reciprocal, \
+		[ISA_ACT_SQUARE] = act_square,         \
+		[ISA_ACT_ABS] = act_abs,               \
+		[ISA_ACT_SIGN] = act_sign,             \
+		[ISA_ACT_RELU] = act_relu,             \
+		[ISA_ACT_SIGMOID] = act_sigmoid,       \
+		[ISA_ACT_TANH] = act_tanh,             \
+		[ISA_ACT_GELU] = act_gelu,             \
+		[ISA_ACT_GELU_TANH] = act_gelu_tanh,   \
+		[ISA_ACT_SILU] = act_silu,             \
+		[ISA_ACT_SOFTPLUS] = act_softplus,     \
+		[ISA_ACT_ERF] = act_erf,               \
+		[ISA_ACT_SIN] = vec_sinf,              \
+		[ISA_ACT_ARCTAN] = vec_atanf,          \
+		[ISA_ACT_DGELU] = act_dgelu,           \
+		[ISA_ACT_DGELU_TANH] = act_dgelu_tanh, \
+		[ISA_ACT_DSILU] = act_dsilu,           \
+		[ISA_ACT_FLOOR] = act_floor,           \
+		[ISA_ACT_CEIL] = act_ceil,             \
+		[ISA_ACT_ROUND] = act_round,           \
+		[ISA_ACT_TRUNC] = act_trunc,           \
+		[ISA_ACT_COS] = vec_cosf,              \
+		[ISA_ACT_LOG1P] = vec_log1pf,          \
+		[ISA_ACT_EXPM1] = vec_expm1f,          \
+		[ISA_ACT_MISH] = act_mish,             \
 	}
 
 #endif /* NM_ROWS_ACT_H */

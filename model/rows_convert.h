@@ -78,10 +78,10 @@ static inline uint16_t f32_to_fp16(float x)
 	uint32_t normal = (mag + 0xfffu + (mag >> 13 & 1) - (112u << 23)) >> 13;
 	/* Adding 0.5 puts the last fp16 place at the last bit, rounded by the FPU. */
 	uint32_t sub = f32_bits(bits_f32(mag) + 0.5f) - 0x3f000000u;
-	uint32_t h = mag > 0x7f800000u	 ? nan
-		     : mag >= 0x477ff000u ? 0x7c00u
-		     : mag < 0x38800000u  ? sub
-					  : normal;
+	uint32_t h = mag > 0x7f800000u	? nan :
+		     mag >= 0x477ff000u ? 0x7c00u :
+		     mag < 0x38800000u	? sub :
+					  normal;
 
 	return (uint16_t)(h | sign);
 }
@@ -117,14 +117,14 @@ static inline float i64_to_f32_odd(int64_t v)
 }
 
 /* Float to integer: truncating, NaN to 0, saturating. lo and hi1 = hi + 1 are exact in the type. */
-#define SATURATE(name, ftype, itype, wide, lo, hi, hi1)                                            \
-	static inline itype name(ftype x)                                                          \
-	{                                                                                          \
-		ftype in = x > (ftype)(lo) && x < (hi1) ? x : 0;                                   \
-		itype out = (itype)(wide)in;                                                       \
-                                                                                                   \
-		out = x >= (hi1) ? (itype)(hi) : out;                                              \
-		return x <= (ftype)(lo) ? (itype)(lo) : out;                                       \
+#define SATURATE(name, ftype, itype, wide, lo, hi, hi1)          \
+	static inline itype name(ftype x)                        \
+	{                                                        \
+		ftype in = x > (ftype)(lo) && x < (hi1) ? x : 0; \
+		itype out = (itype)(wide)in;                     \
+                                                                 \
+		out = x >= (hi1) ? (itype)(hi) : out;            \
+		return x <= (ftype)(lo) ? (itype)(lo) : out;     \
 	}
 
 SATURATE(f32_to_i8, float, int8_t, int32_t, INT8_MIN, INT8_MAX, 0x1p7f)
@@ -147,20 +147,20 @@ SATURATE(f64_to_u64, double, uint64_t, uint64_t, 0, UINT64_MAX, 0x1p64)
 #undef SATURATE
 
 /* load_KIND_DTYPE() and store_DTYPE_KIND() on elements as they are stored. */
-#define VIA(name, to, from, expr)                                                                  \
-	static inline to name(from x)                                                              \
-	{                                                                                          \
-		return (to)(expr);                                                                 \
+#define VIA(name, to, from, expr)     \
+	static inline to name(from x) \
+	{                             \
+		return (to)(expr);    \
 	}
 
-#define INTEGER_DTYPE(t, type)                                                                     \
-	VIA(load_f32_##t, float, type, x)                                                          \
-	VIA(load_f64_##t, double, type, x)                                                         \
-	VIA(load_i32_##t, int32_t, type, x)                                                        \
-	VIA(load_i64_##t, int64_t, type, x)                                                        \
-	VIA(store_##t##_f32, type, float, f32_to_##t(x))                                           \
-	VIA(store_##t##_f64, type, double, f64_to_##t(x))                                          \
-	VIA(store_##t##_i32, type, int32_t, x)                                                     \
+#define INTEGER_DTYPE(t, type)                            \
+	VIA(load_f32_##t, float, type, x)                 \
+	VIA(load_f64_##t, double, type, x)                \
+	VIA(load_i32_##t, int32_t, type, x)               \
+	VIA(load_i64_##t, int64_t, type, x)               \
+	VIA(store_##t##_f32, type, float, f32_to_##t(x))  \
+	VIA(store_##t##_f64, type, double, f64_to_##t(x)) \
+	VIA(store_##t##_i32, type, int32_t, x)            \
 	VIA(store_##t##_i64, type, int64_t, x)
 
 INTEGER_DTYPE(i8, int8_t)
@@ -174,14 +174,14 @@ INTEGER_DTYPE(u64, uint64_t)
 
 #undef INTEGER_DTYPE
 
-#define HALF_DTYPE(t)                                                                              \
-	VIA(load_f32_##t, float, uint16_t, t##_to_f32(x))                                          \
-	VIA(load_f64_##t, double, uint16_t, t##_to_f32(x))                                         \
-	VIA(load_i32_##t, int32_t, uint16_t, f32_to_i32(t##_to_f32(x)))                            \
-	VIA(load_i64_##t, int64_t, uint16_t, f32_to_i64(t##_to_f32(x)))                            \
-	VIA(store_##t##_f32, uint16_t, float, f32_to_##t(x))                                       \
-	VIA(store_##t##_f64, uint16_t, double, f32_to_##t(f64_to_f32_odd(x)))                      \
-	VIA(store_##t##_i32, uint16_t, int32_t, f32_to_##t(f64_to_f32_odd((double)x)))             \
+#define HALF_DTYPE(t)                                                                  \
+	VIA(load_f32_##t, float, uint16_t, t##_to_f32(x))                              \
+	VIA(load_f64_##t, double, uint16_t, t##_to_f32(x))                             \
+	VIA(load_i32_##t, int32_t, uint16_t, f32_to_i32(t##_to_f32(x)))                \
+	VIA(load_i64_##t, int64_t, uint16_t, f32_to_i64(t##_to_f32(x)))                \
+	VIA(store_##t##_f32, uint16_t, float, f32_to_##t(x))                           \
+	VIA(store_##t##_f64, uint16_t, double, f32_to_##t(f64_to_f32_odd(x)))          \
+	VIA(store_##t##_i32, uint16_t, int32_t, f32_to_##t(f64_to_f32_odd((double)x))) \
 	VIA(store_##t##_i64, uint16_t, int64_t, f32_to_##t(i64_to_f32_odd(x)))
 
 HALF_DTYPE(bf16)

@@ -17,41 +17,42 @@
 #include "rows_act.h"
 
 #if defined(__AVX512F__)
-#define GEMM_MR 8
-#define GEMM_NV 3
-#define VEC_ZERO _mm512_setzero_ps()
-#define VEC_ALL(x) _mm512_set1_ps(x)
+#define GEMM_MR		   8
+#define GEMM_NV		   3
+#define VEC_ZERO	   _mm512_setzero_ps()
+#define VEC_ALL(x)	   _mm512_set1_ps(x)
 #define VEC_MAC(acc, x, y) _mm512_fmadd_ps(x, y, acc)
-#define VEC_ADD(x, y) _mm512_add_ps(x, y)
+#define VEC_ADD(x, y)	   _mm512_add_ps(x, y)
 #elif defined(__AVX2__) && defined(__FMA__)
-#define GEMM_MR 4
-#define GEMM_NV 3
-#define VEC_ZERO _mm256_setzero_ps()
-#define VEC_ALL(x) _mm256_set1_ps(x)
+#define GEMM_MR		   4
+#define GEMM_NV		   3
+#define VEC_ZERO	   _mm256_setzero_ps()
+#define VEC_ALL(x)	   _mm256_set1_ps(x)
 #define VEC_MAC(acc, x, y) _mm256_fmadd_ps(x, y, acc)
-#define VEC_ADD(x, y) _mm256_add_ps(x, y)
+#define VEC_ADD(x, y)	   _mm256_add_ps(x, y)
 #elif defined(__SSE2__)
-#define GEMM_MR 4
-#define GEMM_NV 2
-#define VEC_ZERO _mm_setzero_ps()
-#define VEC_ALL(x) _mm_set1_ps(x)
+#define GEMM_MR		   4
+#define GEMM_NV		   2
+#define VEC_ZERO	   _mm_setzero_ps()
+#define VEC_ALL(x)	   _mm_set1_ps(x)
 #define VEC_MAC(acc, x, y) _mm_add_ps(_mm_mul_ps(x, y), acc)
-#define VEC_ADD(x, y) _mm_add_ps(x, y)
+#define VEC_ADD(x, y)	   _mm_add_ps(x, y)
 #else
-#define GEMM_MR 4
-#define GEMM_NV 2
-#define VEC_ZERO 0.0f
-#define VEC_ALL(x) (x)
+#define GEMM_MR		   4
+#define GEMM_NV		   2
+#define VEC_ZERO	   0.0f
+#define VEC_ALL(x)	   (x)
 #define VEC_MAC(acc, x, y) ((x) * (y) + (acc))
-#define VEC_ADD(x, y) ((x) + (y))
+#define VEC_ADD(x, y)	   ((x) + (y))
 #endif
 
 #define GEMM_WIDTH (GEMM_NV * VEC_N)
 
 /* GEMM_MR rows and nv vectors of c. a: GEMM_MR of NM_GEMM_PACK values for each k. */
-static inline __attribute__((always_inline)) void
-gemm_tile(unsigned int nv, float *c, ptrdiff_t cpitch, const float *a, const float *b,
-	  ptrdiff_t bpitch, unsigned int k, bool accumulate)
+static inline __attribute__((always_inline)) void gemm_tile(unsigned int nv, float *c,
+							    ptrdiff_t cpitch, const float *a,
+							    const float *b, ptrdiff_t bpitch,
+							    unsigned int k, bool accumulate)
 {
 	VEC acc[GEMM_MR][GEMM_NV];
 
@@ -121,7 +122,8 @@ static void row_gemm(float *c, ptrdiff_t cpitch, const float *a, const float *b,
 		if (cols % VEC_N) {
 			/* Columns beyond n are zero rather than whatever lies there. */
 			for (unsigned int i = 0; i < k; i++) {
-				memcpy(edge + i * GEMM_WIDTH, panel + i * bpitch, cols * sizeof(*b));
+				memcpy(edge + i * GEMM_WIDTH, panel + i * bpitch,
+				       cols * sizeof(*b));
 				memset(edge + i * GEMM_WIDTH + cols, 0,
 				       (GEMM_WIDTH - cols) * sizeof(*b));
 			}
