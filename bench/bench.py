@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times of device neuron beside PyTorch's CPU backend: same process, same processors, in turns.
+
+Each case runs on both devices in alternating rounds, so that what else the machine does meets both.
+A round repeats the case until it takes long enough to time and ends when the device is done. Printed
+are the median of the rounds, the spread (10th to 90th percentile) and the ratio neuron / CPU, below 1
+when neuron is faster; then a JSON object a line with the same numbers in seconds. On the virtual
+Trainium these are times of the model; device_s is what the device would have taken.
+"""
+
+import argparse
+import json
+import os
+import runpy
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+DIGITS = Path(__file__).parents[1] / "examples" / "digits.py"
+
+
+class Times(NamedTuple):
+    """Seconds for one run of a case."""
+
+    median: float
+    low: float
+    high: float
+
+
+def parse(names: list[str]) -> argparse.Namespace:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=0, help="processors to use (default all that this process may)")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds a device (default 9)")
+    parser.add_argument("--round-ms", type=float, default=100, help="shortest round, in ms (default 100)")
+    parser.add_argument("cases", nargs="*", choices=[[], *names], help="only these cases")
+    return parser.parse_args()
+
+
+def limit_processors(count: int) -> int:
+    """Keep the process on count processors; to be called before anything starts a thread."""
+    usable = sorted(os.sched_getaffinity(0))
+    count = min(count or len(usable), len(usable))
+    os.sched_setaffinity(0, usable[:count])
+    return count
+
+
+# --- cases: each makes its operands on a device and returns what to time
+
+
+def digits_step(device: str) -> Callable[[], Any]:
+    """Forward, backward and AdamW step of examples/digits.py, batch of 64."""
+    torch.manual_seed(0)
+    net = runpy.run_path(str(DIGITS))["Net"]().to(device)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
+    criterion = torch.nn.CrossEntropyLoss()
+    x = torch.rand(64, 1, 8, 8).to(device)
+    y = torch.randint(10, (64,)).to(device)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        criterion(net(x), y).backward()
+        optimizer.step()
+
+    return step
+
+
+def matmul(dtype: str) -> Callable[[str], Callable[[], Any]]:
+    """Product of two 1024 x 1024 matrices."""
+
+    def make(device: str) -> Callable[[], Any]:
+        a, b = (torch.randn(1024, 1024).to(getattr(torch, dtype)).to(device) for _ in range(2))
+        return lambda: a @ b
+
+    return make
+
+
+def big_add(device: str) -> Callable[[], Any]:
+    """Sum of two 4096 x 4096 fp32 matrices into a third."""
+    a, b = (torch.randn(4096, 4096).to(device) for _ in range(2))
+    out = torch.empty_like(a)
+    return lambda: torch.add(a, b, out=out)
+
+
+def small_add(device: str) -> Callable[[], Any]:
+    """Sum of two vectors of 16 elements."""
+    a, b = (torch.randn(16).to(device) for _ in range(2))
+    return lambda: a + b
+
+
+CASES: dict[str, Callable[[str], Callable[[], Any]]] = {
+    "digits_step": digits_step,
+    "matmul_1024_fp32": matmul("float32"),
+    "matmul_1024_bf16": matmul("bfloat16"),
+    "add_4096_fp32": big_add,
+    "small_add": small_add,  # until the results are there
+    "small_add_dispatch": small_add,  # until the last call has returned
+}
+
+
+def settle(device: str) -> None:
+    """Wait for the device's work."""
+    if device != "cpu":
+        torch.accelerator.synchronize()
+
+
+def round_of(run: Callable[[], Any], device: str, repeats: int, wait: bool) -> float:
+    """Seconds a run, over one round."""
+    settle(device)
+    start = time.perf_counter()
+    for _ in range(repeats):
+        run()
+    if wait:
+        settle(device)
+    seconds = time.perf_counter() - start
+    settle(device)
+    return seconds / repeats
+
+
+def calibrate(run: Callable[[], Any], device: str, seconds: float) -> int:
+    """Runs that make a round; warms up on the way."""
+    round_of(run, device, 2, True)
+    return max(1, min(1000, round(seconds / round_of(run, device, 3, True))))
+
+
+def summary(times: list[float]) -> Times:
+    """Median, 10th and 90th percentile."""
+    tenths = statistics.quantiles(times, n=10, method="inclusive")
+    return Times(statistics.median(times), tenths[0], tenths[-1])
+
+
+def measure(name: str, rounds: int, seconds: float) -> dict[str, Any]:
+    """One case on both devices."""
+    wait = not name.endswith("_dispatch")
+    runs = {device: CASES[name](device) for device in ("cpu", "neuron")}
+    repeats = {device: calibrate(run, device, seconds) for device, run in runs.items()}
+    before = torch.neuron.stats()["device_ns"]
+    times: dict[str, list[float]] = {device: [] for device in runs}
+    for _ in range(rounds):
+        for device, run in runs.items():
+            times[device].append(round_of(run, device, repeats[device], wait))
+    device_s = (torch.neuron.stats()["device_ns"] - before) / 1e9 / rounds / repeats["neuron"]
+    result: dict[str, Any] = {"name": name}
+    for device, values in times.items():
+        result |= {f"{device}_{key}_s": value for key, value in summary(values)._asdict().items()}
+    return result | {"ratio": result["neuron_median_s"] / result["cpu_median_s"], "device_s": device_s}
+
+
+def human(seconds: float) -> str:
+    """Seconds in a unit that suits them."""
+    for unit, size in (("s", 1), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def row(result: dict[str, Any]) -> str:
+    """A line of the table."""
+    cells = [f"{result['name']:20}"]
+    for device in ("cpu", "neuron"):
+        median, low, high = (human(result[f"{device}_{key}_s"]) for key in Times._fields)
+        cells.append(f"{median:>9} ({low} to {high})".ljust(32))
+    return " ".join([*cells, f"{result['ratio']:8.2f}", f"{human(result['device_s']):>10}"])
+
+
+def main() -> None:
+    """Measure, then print the table and the JSON lines."""
+    torch.neuron.set_fallback("error")
+    facts = torch.neuron.get_device_properties()
+    print(f"{threads} processors; {facts.name}{', virtual' if facts.virtual else ''}, {facts.transport} transport")
+    print(f"{'':20} {'CPU: median (spread)':32} {'neuron: median (spread)':32} {'ratio':>8} {'device':>10}")
+    results = []
+    for name in args.cases or CASES:
+        results.append(measure(name, args.rounds, args.round_ms / 1e3))
+        print(row(results[-1]), flush=True)
+    for result in results:
+        print(json.dumps(result | {"threads": threads, "transport": facts.transport}))
+
+
+# PyTorch and the runtime start their threads when they are loaded: first the processors are chosen.
+args = parse(list(CASES))
+threads = limit_processors(args.threads)
+import torch  # noqa: E402
+
+torch.set_num_threads(threads)
+
+if __name__ == "__main__":
+    sys.exit(main())
