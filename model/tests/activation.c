@@ -233,7 +233,7 @@ static void test_functions(void **state)
 
 	(void)state;
 	for (unsigned int act = 0; act < ISA_ACTS; act++)
-		for (unsigned int round = 0; round < 12; round++) {
+		for (unsigned int round = 0; round < 6; round++) {
 			for (unsigned int i = 0; i < N; i++)
 				x[i] = any_float(i);
 			memcpy(x, special, sizeof(special));
@@ -387,7 +387,7 @@ static void test_widths_agree(void **state)
 
 	(void)state;
 	for (unsigned int i = 1; nm_rows_variant(i); i++)
-		for (unsigned int round = 0; round < 200; round++) {
+		for (unsigned int round = 0; round < 50; round++) {
 			compare_alu(base, nm_rows_variant(i));
 			compare_conversions(base, nm_rows_variant(i));
 			compare_reductions(base, nm_rows_variant(i));

@@ -8,7 +8,7 @@
 
 #define PARTS	 40 /* partitions that are looked at: operands start at 0 or 32 */
 #define AREA	 32768 /* bytes of each */
-#define ROUNDS	 6000
+#define ROUNDS	 3000
 #define N_DTYPES 12
 
 static const uint8_t dtypes[N_DTYPES] = { ISA_INT8, ISA_UINT8,	ISA_INT16, ISA_UINT16,
