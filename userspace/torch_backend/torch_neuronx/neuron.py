@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
+
 from torch_neuronx import _C
 
 Stream = torch.Stream

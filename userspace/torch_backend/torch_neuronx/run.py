@@ -49,7 +49,8 @@ def report(steps: _Steps, seconds: float) -> None:
         facts = torch.neuron.get_device_properties(index)
         kind = "virtual " if facts.virtual else ""
         print(f"device            neuron:{index}, {kind}{facts.name}, {facts.transport} transport")
-        print(f"device time       {stats['device_ns'] / 1e6:.2f} ms, as the device timed it ({seconds:.1f} s on the clock)")
+        took = f"{stats['device_ns'] / 1e6:.2f} ms, as the device timed it ({seconds:.1f} s on the clock)"
+        print(f"device time       {took}")
         print(f"launches          {stats['launches']}, of {stats['programs']} programs")
         print("instructions      " + ", ".join(f"{k} {v}" for k, v in stats["instructions"].items()))
         print(f"moved             {stats['dma_bytes']} bytes by programs, {stats['to_device_bytes']} to the device,"
