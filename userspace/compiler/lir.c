@@ -96,6 +96,10 @@ struct lop *lir_op(struct lir *lir, uint32_t engine, uint32_t opcode)
 {
 	struct lop *op;
 
+	if (lir->n_ops == LIR_OPS_MAX)
+		nci_fail(lir->ctx, -E2BIG,
+			 "%s: the program needs more than %u operations; split the graph",
+			 lir->ctx->graph->name, LIR_OPS_MAX);
 	lir->ops = nci_grow(lir->ctx, lir->ops, &lir->cap_ops, lir->n_ops + 1, sizeof(*op));
 	op = &lir->ops[lir->n_ops++];
 	op->opcode = (uint8_t)opcode;

@@ -14,7 +14,8 @@
 #include "ir.h"
 #include "neuron_program.h"
 
-#define LIR_NONE UINT32_MAX
+#define LIR_NONE    UINT32_MAX
+#define LIR_OPS_MAX (1u << 20) /* an image of 200 MB */
 
 struct lbuf {
 	uint8_t space; /* ISA_SPACE_SBUF or _PSUM */

@@ -14,9 +14,10 @@
  *
  * Hazards on chip are found by the bytes and partitions of each buffer, and
  * when a place goes to a new buffer, by granules of the memory. In HBM they are
- * found between groups: within one group a kernel never touches what another of
- * its transfers writes, save by way of the chip; so a group waits for all
- * earlier ones that wrote the memory it reads or touched the memory it writes.
+ * found between groups: within one group a kernel never reads what another of its
+ * transfers writes, and writes over what it reads only after that; so a group waits
+ * for all earlier ones that wrote the memory it reads or touched the memory it
+ * writes, and a write for the reads before it.
  */
 #include <string.h>
 
@@ -272,6 +273,8 @@ static void memory_hazards(struct sched *s, const struct lop *op, uint32_t agent
 	if (to) {
 		join(deps, &to->writes);
 		join(deps, &to->reads);
+		/* In place: what was read so far may be what is overwritten now. */
+		join(deps, &to->new_reads);
 		raise_to(&to->new_writes, agent, n);
 	}
 }

@@ -392,6 +392,7 @@ static void finish(struct conv *c, const struct block *b, const struct part *par
 	eval_set_tile(ev);
 	eval_preset(ev, 0, buf, 0, dtype);
 	eval_members(ev, false);
+	eval_stores(ev, false);
 }
 
 /* One block of the result, all its channels of one group. */

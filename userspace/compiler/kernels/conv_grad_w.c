@@ -216,6 +216,7 @@ static void finish(struct grad_w *g, const struct pass *p)
 	eval_set_tile(ev);
 	eval_preset(ev, 0, buf, 0, dtype);
 	eval_members(ev, false);
+	eval_stores(ev, false);
 }
 
 static void run_pass(struct grad_w *g, struct pass *p)

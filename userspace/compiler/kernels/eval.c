@@ -353,6 +353,12 @@ void eval_members(struct eval *ev, bool late)
 		if (!up_to_date(ev, &ev->vals[i]))
 			eval_emit(ev, i);
 	}
+}
+
+void eval_stores(struct eval *ev, bool late)
+{
+	struct group *group = ev->group;
+
 	for (uint32_t i = 0; i < group->n_stores; i++)
 		for (uint32_t v = 0; v < group->n_members; v++) {
 			const struct member *m = &group->members[v];

@@ -48,8 +48,13 @@ void eval_set_plan(struct eval *ev, const struct plan *plan);
 /* Partitions of the tile at hand, from the ranges of the axes. */
 void eval_set_tile(struct eval *ev);
 
-/* Members of the tile at hand that are late or not, and their stores; of a row group all. */
+/*
+ * Members of the tile at hand that are late or not; of a row group all. Their
+ * stores come after all that reads the tile's operands, which may lie in the same
+ * memory.
+ */
 void eval_members(struct eval *ev, bool late);
+void eval_stores(struct eval *ev, bool late);
 /* What a kernel computed itself: the member's tile lies in buf. */
 void eval_preset(struct eval *ev, uint32_t member, uint32_t buf, uint32_t offset, uint32_t dtype);
 

@@ -178,6 +178,7 @@ static void finish(struct product *p, const struct accs *accs, int64_t i, int64_
 	eval_set_tile(ev);
 	eval_preset(ev, 0, buf, 0, dtype);
 	eval_members(ev, false);
+	eval_stores(ev, false);
 }
 
 /* --- loops ------------------------------------------------------------------------------------ */

@@ -155,13 +155,12 @@ static void tile(struct loop *l)
 
 	eval_set_tile(ev);
 	eval_members(ev, false);
-	if (ev->group->row || !ev->group->axes)
-		return;
 	if (ev->nparts > l->nparts)
 		l->nparts = ev->nparts;
-	for (uint32_t i = 0; i < ev->group->n_members; i++)
+	for (uint32_t i = 0; i < ev->group->n_members && !ev->group->row; i++)
 		if (ev->legal->nodes[ev->group->members[i].node].kind == N_REDUCE)
 			accumulate(l, i);
+	eval_stores(ev, false);
 }
 
 static void results(struct loop *l)
@@ -175,6 +174,7 @@ static void results(struct loop *l)
 		if (ev->legal->nodes[ev->group->members[i].node].kind == N_REDUCE)
 			finish(l, i);
 	eval_members(ev, true);
+	eval_stores(ev, true);
 	l->nparts = 0;
 }
 

@@ -296,6 +296,7 @@ static struct tv *input(struct tg *tg, nc_dtype dtype, uint32_t nd, const int64_
 			t->i[i] = get_int(dtype, p);
 	}
 	t->v = nc_input(tg->graph, &type, strides);
+	slot->value = t->v;
 	return t;
 }
 
@@ -917,7 +918,10 @@ static double ulp(nc_dtype dtype, double x)
 	}
 }
 
-static void compare(const struct tg *tg, const struct tslot *slot, const uint8_t *got)
+static char message[256];
+
+/* NULL, or the first element that is wrong. */
+static const char *compare(const struct tg *tg, const struct tslot *slot, const uint8_t *got)
 {
 	const struct tv *want = slot->want;
 
@@ -926,25 +930,30 @@ static void compare(const struct tg *tg, const struct tslot *slot, const uint8_t
 		double f = want->f[n], g, bound;
 
 		if (!is_float(want->dtype)) {
-			if (get_int(want->dtype, at) != want->i[n])
-				fail_msg("element %lld: %lld, wanted %lld", (long long)n,
-					 (long long)get_int(want->dtype, at),
-					 (long long)want->i[n]);
-			continue;
+			int64_t i = get_int(want->dtype, at);
+
+			if (i == want->i[n])
+				continue;
+			snprintf(message, sizeof(message), "element %lld: %lld, wanted %lld",
+				 (long long)n, (long long)i, (long long)want->i[n]);
+			return message;
 		}
 		g = get_float(want->dtype, at);
 		if ((isnan(f) && isnan(g)) || f == g)
 			continue;
-		bound = tg->tolerance ? ulp(want->dtype, f) * (want->dtype == NC_FP64 ? 0 : 1) : 0;
+		bound = tg->tolerance && want->dtype != NC_FP64 ? ulp(want->dtype, f) : 0;
 		bound += fabs(f) * tg->tolerance + tg->absolute;
-		if (!(fabs(f - g) <= bound))
-			fail_msg("element %lld: %.9g, wanted %.9g +- %.3g", (long long)n, g, f,
-				 bound);
+		if (fabs(f - g) <= bound)
+			continue;
+		snprintf(message, sizeof(message), "element %lld: %.9g, wanted %.9g +- %.3g",
+			 (long long)n, g, f, bound);
+		return message;
 	}
+	return NULL;
 }
 
 /* What lies between the elements of an output must be as before. */
-static void check_gaps(struct tg *tg, const struct tslot *slot, const uint8_t *got)
+static const char *check_gaps(struct tg *tg, const struct tslot *slot, const uint8_t *got)
 {
 	const struct tv *want = slot->want;
 	uint8_t *mask = block(tg, slot->size);
@@ -952,9 +961,13 @@ static void check_gaps(struct tg *tg, const struct tslot *slot, const uint8_t *g
 	for (int64_t n = 0; n < want->n; n++)
 		memset(mask + offset_of(want, slot->strides, n), 1, width(want->dtype));
 	for (uint64_t i = 0; i < slot->size; i++)
-		if (!mask[i] && got[i] != 0xa5)
-			fail_msg("byte %llu between the elements was written",
+		if (!mask[i] && got[i] != 0xa5) {
+			snprintf(message, sizeof(message),
+				 "byte %llu between the elements was written",
 				 (unsigned long long)i);
+			return message;
+		}
+	return NULL;
 }
 
 static void print_program(const struct tg *tg)
@@ -965,7 +978,7 @@ static void print_program(const struct tg *tg)
 
 	assert_non_null(text);
 	nc_graph_dump(tg->graph, text, graph_size);
-	print_error("%s", text);
+	print_error("seed %llu\n%s", (unsigned long long)tg->seed_shown, text);
 	nc_program_dump(&tg->program, text, size);
 	if (size < 20000)
 		print_error("%s", text);
@@ -996,14 +1009,14 @@ void tg_run(struct tg *tg)
 	if (!error)
 		error = test_device_run(&tg->program, tg->slots, tg->n_slots, results,
 					&tg->device_us);
+	for (uint32_t i = 0; i < tg->n_slots && !error; i++)
+		if (tg->slots[i].want) {
+			error = compare(tg, &tg->slots[i], results[i]);
+			if (!error && tg->slots[i].alias == NC_NO_ALIAS)
+				error = check_gaps(tg, &tg->slots[i], results[i]);
+		}
 	if (error || getenv("NC_TEST_DUMP"))
 		print_program(tg);
 	if (error)
 		fail_msg("%s", error);
-	for (uint32_t i = 0; i < tg->n_slots; i++)
-		if (tg->slots[i].want) {
-			compare(tg, &tg->slots[i], results[i]);
-			if (tg->slots[i].alias == NC_NO_ALIAS)
-				check_gaps(tg, &tg->slots[i], results[i]);
-		}
 }

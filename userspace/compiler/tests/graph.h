@@ -29,6 +29,7 @@ struct tslot {
 	uint8_t *bytes; /* input: contents; output: NULL */
 	uint64_t size;
 	bool is_scalar;
+	nc_value value; /* input */
 	const struct tv *want; /* output */
 	int64_t strides[NC_DIMS_MAX];
 	uint32_t alias;
@@ -40,7 +41,7 @@ struct tg {
 	uint32_t n_slots;
 	void *blocks[4096];
 	uint32_t n_blocks;
-	uint64_t seed;
+	uint64_t seed, seed_shown;
 	double tolerance; /* relative, beyond one unit in the last place of the dtype */
 	double absolute; /* of sums that cancel */
 	struct nc_program program;
