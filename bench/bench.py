@@ -13,7 +13,6 @@ import json
 import os
 import runpy
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -36,8 +35,12 @@ def parse(names: list[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=0, help="processors to use (default all that this process may)")
     parser.add_argument("--rounds", type=int, default=9, help="rounds a device (default 9)")
     parser.add_argument("--round-ms", type=float, default=100, help="shortest round, in ms (default 100)")
-    parser.add_argument("cases", nargs="*", choices=[[], *names], help="only these cases")
-    return parser.parse_args()
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"only these cases, of {', '.join(names)}")
+    args = parser.parse_args()
+    for name in args.cases:
+        if name not in names:
+            parser.error(f"no case '{name}'; there are {', '.join(names)}")
+    return args
 
 
 def limit_processors(count: int) -> int:
@@ -137,12 +140,13 @@ def measure(name: str, rounds: int, seconds: float) -> dict[str, Any]:
     wait = not name.endswith("_dispatch")
     runs = {device: CASES[name](device) for device in ("cpu", "neuron")}
     repeats = {device: calibrate(run, device, seconds) for device, run in runs.items()}
-    before = torch.neuron.stats()["device_ns"]
+    neuron = torch.get_device_module("neuron")
+    before = neuron.stats()["device_ns"]
     times: dict[str, list[float]] = {device: [] for device in runs}
     for _ in range(rounds):
         for device, run in runs.items():
             times[device].append(round_of(run, device, repeats[device], wait))
-    device_s = (torch.neuron.stats()["device_ns"] - before) / 1e9 / rounds / repeats["neuron"]
+    device_s = (neuron.stats()["device_ns"] - before) / 1e9 / rounds / repeats["neuron"]
     result: dict[str, Any] = {"name": name}
     for device, values in times.items():
         result |= {f"{device}_{key}_s": value for key, value in summary(values)._asdict().items()}
@@ -168,8 +172,9 @@ def row(result: dict[str, Any]) -> str:
 
 def main() -> None:
     """Measure, then print the table and the JSON lines."""
-    torch.neuron.set_fallback("error")
-    facts = torch.neuron.get_device_properties()
+    neuron = torch.get_device_module("neuron")
+    neuron.set_fallback("error")
+    facts = neuron.get_device_properties()
     print(f"{threads} processors; {facts.name}{', virtual' if facts.virtual else ''}, {facts.transport} transport")
     print(f"{'':20} {'CPU: median (spread)':32} {'neuron: median (spread)':32} {'ratio':>8} {'device':>10}")
     results = []
@@ -188,4 +193,4 @@ import torch  # noqa: E402
 torch.set_num_threads(threads)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
