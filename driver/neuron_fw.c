@@ -6,7 +6,7 @@
  */
 
 #include <linux/cleanup.h>
-#include <linux/crc32.h>
+#include <linux/crc32c.h>
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
 #include <linux/jiffies.h>

@@ -4,7 +4,7 @@
  * HBM that nobody can map. A launch then compares buffer sizes and nothing else.
  */
 
-#include <linux/crc32.h>
+#include <linux/crc32c.h>
 #include <linux/io.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>

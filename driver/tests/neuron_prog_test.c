@@ -2,7 +2,7 @@
 /* The program checker: one image that is right, and one fault at a time. */
 
 #include <kunit/test.h>
-#include <linux/crc32.h>
+#include <linux/crc32c.h>
 
 #include "../neuron_prog.h"
 
