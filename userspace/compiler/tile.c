@@ -199,9 +199,10 @@ static struct axis *push(struct planner *p, uint32_t dim, enum axis_role role, i
 /* A chunk of n near want, if possible one that divides it. */
 static int64_t chunk(int64_t n, int64_t want)
 {
-	int64_t top = nci_min(n, want * 2);
-
-	for (int64_t c = top; c >= 1 && c * 4 >= want; c--)
+	for (int64_t c = nci_min(n, want); c * 2 > want; c--)
+		if (n % c == 0)
+			return c;
+	for (int64_t c = want + 1; c <= nci_min(n, want * 2); c++)
 		if (n % c == 0)
 			return c;
 	return nci_min(n, want);

@@ -169,8 +169,8 @@ static void emit_binary(struct eval *ev, uint32_t member, const struct lnode *no
 {
 	nc_dtype dtype = ev->legal->nodes[node->src[0].node].dtype;
 	uint32_t ct = nci_compute_type(dtype), alu = binary_alu(node->op, dtype), engine;
+	uint32_t a = need(ev, member, 0, !eval_is_const(ev, ev->src[member][1]));
 	uint32_t b = need(ev, member, 1, true);
-	uint32_t a = need(ev, member, 0, !eval_is_const(ev, b));
 	uint32_t v[3] = { member, a, b };
 	struct ltile t[3];
 	bool wide;

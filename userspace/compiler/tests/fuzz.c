@@ -372,5 +372,6 @@ int main(void)
 		cmocka_unit_test(senseless),
 	};
 
+	cmocka_set_test_filter(getenv("NEURON_FUZZ_ONLY"));
 	return cmocka_run_group_tests_name("compiler_fuzz", tests, NULL, NULL);
 }
