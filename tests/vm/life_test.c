@@ -78,6 +78,59 @@ static void closing_with_work_in_flight(void **state)
 	dev_wait_hbm(FD, used);
 }
 
+/* One of several processes that use the device at once: nobody sees another's bytes. */
+static void use_device(uint32_t seed)
+{
+	const uint32_t bytes = 512, size = TILE_PARTS * bytes;
+	int fd = dev_open();
+	uint32_t program = prog_through_sbuf(fd, bytes), ctx = ctx_new(fd, seed % 2);
+	uint32_t in = bo_new(fd, size, BO_HOST | BO_MMAP),
+		 out = bo_new(fd, size, BO_HOST | BO_MMAP);
+	uint8_t *p = bo_map(fd, in), *q = bo_map(fd, out);
+
+	for (uint32_t round = 0; round < 25; round++) {
+		uint32_t bo[2] = { bo_new(fd, size, BO_HBM), bo_new(fd, size, BO_HBM) };
+
+		copy_now(fd, out, 0, bo[1], 0, size);
+		for (uint32_t i = 0; i < size; i++)
+			if (q[i])
+				fail_msg("byte %u of a new buffer is 0x%x", i, q[i]);
+		memset(p, (int)(seed * 31 + round) & 0xff, size);
+		copy_now(fd, bo[0], 0, in, 0, size);
+		assert_int_equal(launch_now(fd, ctx, program, bo, 2), 1);
+		copy_now(fd, out, 0, bo[1], 0, size);
+		assert_memory_equal(p, q, size);
+		bo_close(fd, bo[0]);
+		bo_close(fd, bo[1]);
+	}
+	dev_close(fd);
+}
+
+static void processes_share_the_device(void **state)
+{
+	enum { PROCESSES = 6 };
+	int status, good = 0;
+	pid_t pid;
+
+	(void)state;
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		pid = fork();
+		if (!pid) {
+			use_device(i + 1);
+			_exit(0);
+		}
+		assert_true(pid > 0);
+		/* Two of them never finish. */
+		if (i < 2) {
+			usleep(100000);
+			assert_ok(kill(pid, SIGKILL));
+		}
+	}
+	while (wait(&status) > 0)
+		good += WIFEXITED(status) && !WEXITSTATUS(status);
+	assert_int_equal(good, PROCESSES - 2);
+}
+
 /* used: HBM of others. */
 static void kill_9(int fd, bool hang, uint64_t used)
 {
@@ -216,6 +269,7 @@ static void the_device_may_be_taken_away(void **state)
 
 const struct CMUnitTest life_tests[] = {
 	TEST(closing_with_work_in_flight),
+	TEST(processes_share_the_device),
 	TEST(killing_a_busy_process_frees_all),
 	TEST(killing_a_hung_process_frees_all),
 	TEST(fdinfo_counts_time_and_memory),
