@@ -149,7 +149,7 @@ void neuron_ctx_drain_core(struct neuron_device *ndev, unsigned int core)
 
 	guard(spinlock_irqsave)(&c->lock);
 	for (i = 0; i < ndev->queues; i++)
-		if (c->ctx[i])
+		if (!IS_ERR_OR_NULL(c->ctx[i]))
 			ctx_drain_locked(c->ctx[i]);
 }
 

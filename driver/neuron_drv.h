@@ -62,7 +62,7 @@ struct neuron_regs {
 struct neuron_core {
 	/** @lock: Protects @ctx and the queue state of each context in it. */
 	spinlock_t lock;
-	/** @ctx: Context of each queue, NULL for a free one; not counted. */
+	/** @ctx: Context of each queue, NULL: free, ERR_PTR: out of use; not counted. */
 	struct neuron_ctx *ctx[EXI_QUEUE_COUNT];
 };
 
