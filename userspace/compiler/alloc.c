@@ -12,6 +12,8 @@
 #include "lir.h"
 
 #define RING_TIMES_LIVE 4
+#define RING_MIN	(32 << 10) /* as many transfers under way as hide their latency */
+#define RING_MAX	(64 << 10) /* beyond, twice what is live is enough */
 
 struct space {
 	struct lir *lir;
@@ -137,6 +139,14 @@ static uint32_t peak_live(const struct lir *lir, uint32_t space, const uint32_t 
 	return peak > UINT32_MAX / RING_TIMES_LIVE ? UINT32_MAX / RING_TIMES_LIVE : (uint32_t)peak;
 }
 
+static uint32_t ring_bytes(const struct space *s, uint32_t live)
+{
+	int64_t bytes = nci_max(RING_MIN, (int64_t)live * 2);
+
+	bytes = nci_max(bytes, nci_min((int64_t)live * RING_TIMES_LIVE, RING_MAX));
+	return (uint32_t)nci_min(s->room, bytes);
+}
+
 void nci_allocate(struct lir *lir)
 {
 	struct space spaces[2] = {
@@ -153,9 +163,7 @@ void nci_allocate(struct lir *lir)
 
 		s->ring = s->room;
 		if (i == ISA_SPACE_SBUF)
-			s->ring = (uint32_t)nci_min(
-				s->room,
-				RING_TIMES_LIVE * peak_live(lir, i, begin, begin_at, end, end_at));
+			s->ring = ring_bytes(s, peak_live(lir, i, begin, begin_at, end, end_at));
 	}
 	for (uint32_t i = 0; i < lir->n_ops; i++) {
 		for (uint32_t j = begin_at[i]; j < begin_at[i + 1]; j++)

@@ -13,7 +13,7 @@
  * knowledge is a vector clock: for each agent, how many operations are done.
  *
  * Hazards on chip are found by the bytes and partitions of each buffer, and
- * when a place goes to a new buffer, by granules of the memory. In HBM they are
+ * when a place goes to a new buffer, by what was done there last. In HBM they are
  * found between groups: within one group a kernel never reads what another of its
  * transfers writes, and writes over what it reads only after that; so a group waits
  * for all earlier ones that wrote the memory it reads or touched the memory it
@@ -26,7 +26,6 @@
 #define AGENTS	       (5 + ISA_DMA_QUEUES)
 #define QUEUE_AGENT(q) (5 + (q))
 #define LOAD_QUEUES    10 /* of the DMA queues; the others store */
-#define GRANULE	       1024
 
 struct clock {
 	uint32_t n[AGENTS];
@@ -48,6 +47,17 @@ struct buf_state {
 	bool begun;
 };
 
+/* Bytes of every partition that a buffer no longer in use had, and what was done there last. */
+struct segment {
+	uint32_t lo, hi;
+	struct clock used;
+};
+
+struct past {
+	struct segment *segments; /* by lo, none overlapping */
+	uint32_t n, cap;
+};
+
 struct mem_state {
 	uint32_t group;
 	struct clock reads, writes; /* of earlier groups */
@@ -59,7 +69,7 @@ struct sched {
 	struct lir *lir;
 	struct lsched *out;
 	struct buf_state *bufs;
-	struct clock *granules[2];
+	struct past past[2];
 	struct mem_state *mems;
 	struct use *free_uses;
 	struct clock known[5]; /* by each engine */
@@ -163,42 +173,76 @@ static uint32_t accesses(const struct lop *op, struct access *out)
 
 /* --- hazards ----------------------------------------------------------------------------- */
 
-static struct clock *granule(struct sched *s, uint32_t b, uint32_t *count)
+/* First segment that ends above lo. */
+static uint32_t find_segment(const struct past *past, uint32_t lo)
 {
-	const struct lbuf *buf = &s->lir->bufs[b];
-	uint32_t first = buf->offset / GRANULE;
+	uint32_t a = 0, b = past->n;
 
-	*count = (buf->offset + buf->bytes - 1) / GRANULE - first + 1;
-	return s->granules[buf->space] + first;
+	while (a < b) {
+		uint32_t mid = (a + b) / 2;
+
+		if (past->segments[mid].hi <= lo)
+			a = mid + 1;
+		else
+			b = mid;
+	}
+	return a;
 }
 
 static void begin_buf(struct sched *s, uint32_t b)
 {
+	const struct lbuf *buf = &s->lir->bufs[b];
+	const struct past *past = &s->past[buf->space];
 	struct buf_state *state = &s->bufs[b];
-	struct clock before = { { 0 } };
-	uint32_t n;
-	struct clock *g = granule(s, b, &n);
-	bool any = false;
 
 	state->begun = true;
-	for (uint32_t i = 0; i < n; i++)
-		join(&before, &g[i]);
-	for (uint32_t i = 0; i < AGENTS; i++)
-		any |= before.n[i] != 0;
-	if (any) {
-		state->before = nci_alloc(s->ctx, sizeof(*state->before));
-		*state->before = before;
+	for (uint32_t i = find_segment(past, buf->offset);
+	     i < past->n && past->segments[i].lo < buf->offset + buf->bytes; i++) {
+		if (!state->before)
+			state->before = nci_alloc(s->ctx, sizeof(*state->before));
+		join(state->before, &past->segments[i].used);
 	}
 }
 
+/* Cuts [lo, hi) out of the past and puts a segment there, in place of the i-th on. */
+static void replace_segments(struct sched *s, struct past *past, uint32_t lo, uint32_t hi,
+			     const struct clock *used)
+{
+	uint32_t first = find_segment(past, lo), last = first, n_new = 0;
+	struct segment new[3];
+
+	while (last < past->n && past->segments[last].lo < hi)
+		last++;
+	if (first < last && past->segments[first].lo < lo) {
+		new[n_new] = past->segments[first];
+		new[n_new++].hi = lo;
+	}
+	new[n_new++] = (struct segment){ lo, hi, *used };
+	if (first < last && past->segments[last - 1].hi > hi) {
+		new[n_new] = past->segments[last - 1];
+		new[n_new++].lo = hi;
+	}
+	past->segments = nci_grow(s->ctx, past->segments, &past->cap, past->n + n_new,
+				  sizeof(*past->segments));
+	memmove(past->segments + first + n_new, past->segments + last,
+		(past->n - last) * sizeof(*past->segments));
+	memcpy(past->segments + first, new, n_new * sizeof(*new));
+	past->n = past->n - (last - first) + n_new;
+}
+
+/*
+ * Whoever gets the place waits for the uses of this buffer, and so for what this
+ * buffer's first use had waited for.
+ */
 static void end_buf(struct sched *s, uint32_t b)
 {
+	const struct lbuf *buf = &s->lir->bufs[b];
 	struct buf_state *state = &s->bufs[b];
 	struct clock used = { { 0 } };
 	struct use *next;
-	uint32_t n;
-	struct clock *g = granule(s, b, &n);
 
+	if (!state->uses)
+		return;
 	for (struct use *u = state->uses; u; u = next) {
 		next = u->next;
 		raise_to(&used, u->agent, u->n);
@@ -206,8 +250,7 @@ static void end_buf(struct sched *s, uint32_t b)
 		s->free_uses = u;
 	}
 	state->uses = NULL;
-	for (uint32_t i = 0; i < n; i++)
-		join(&g[i], &used);
+	replace_segments(s, &s->past[buf->space], buf->offset, buf->offset + buf->bytes, &used);
 }
 
 static void chip_hazards(struct sched *s, const struct access *a, struct clock *deps)
@@ -426,10 +469,6 @@ void nci_schedule(struct lir *lir, struct lsched *sched)
 	struct sched s = { .ctx = ctx, .lir = lir, .out = sched };
 
 	s.bufs = nci_alloc(ctx, lir->n_bufs * sizeof(*s.bufs));
-	s.granules[ISA_SPACE_SBUF] =
-		nci_alloc(ctx, (ctx->target.sbuf_bytes / GRANULE + 1) * sizeof(struct clock));
-	s.granules[ISA_SPACE_PSUM] =
-		nci_alloc(ctx, (ctx->target.psum_bytes / GRANULE + 1) * sizeof(struct clock));
 	s.mems = nci_alloc(ctx, lir->n_slots * sizeof(*s.mems));
 	s.done = nci_alloc(ctx, lir->n_ops * sizeof(*s.done));
 	s.store_engine = pick_store_engine(lir);

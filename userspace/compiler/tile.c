@@ -3,8 +3,8 @@
 
 #include "tile.h"
 
-/* What one value may take of a partition in one tile: DMA is at full rate from 2 KiB on. */
-#define TILE_BYTES 2048
+/* What one value may take of a partition in one tile: descriptors are of 4 KiB. */
+#define TILE_BYTES 4096
 /* All live values of a tile. The rest of SBUF lets tiles overlap. */
 #define TILE_LIVE_BYTES (40 << 10)
 #define TILE_FEW	64 /* elements below which more partitions don't help */

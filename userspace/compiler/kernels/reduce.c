@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "eval.h"
+#include "panel.h"
 
 uint32_t eval_reduce_alu(const struct lnode *node)
 {
@@ -86,6 +86,7 @@ struct loop {
 	const struct plans *plans;
 	struct acc *accs; /* of each member that is a reduction */
 	uint32_t nparts; /* partitions that hold something */
+	uint32_t ones; /* column of 1.0, LIR_NONE: not made yet */
 };
 
 /* Elements a partition of the reduction's result. */
@@ -105,6 +106,12 @@ static void accumulate(struct loop *l, uint32_t member)
 
 	eval_need(ev, src);
 	ev->lir->tag = node->origin;
+	if (acc->buf != LIR_NONE && !eval_reduce_tiles(ev, src, &b, &a)) {
+		a.buf = acc->buf;
+		a.dtype = (uint8_t)acc->dtype;
+		lir_tensor_tensor(ev->lir, eval_alu_engine(ct, alu), ct, alu, a, a, b);
+		return;
+	}
 	acc->dtype = compute_dtype(ct);
 	acc->elems = kept_elems(ev, member);
 	part = lir_buf(ev->lir, ISA_SPACE_SBUF, (uint64_t)acc->elems * isa_dtype_bytes(acc->dtype));
@@ -116,6 +123,33 @@ static void accumulate(struct loop *l, uint32_t member)
 	a = lir_row(acc->buf, acc->dtype, ev->nparts, 0, acc->elems);
 	b = lir_row(part, acc->dtype, ev->nparts, 0, acc->elems);
 	lir_tensor_tensor(ev->lir, eval_alu_engine(ct, alu), ct, alu, a, a, b);
+}
+
+/*
+ * Sum over partitions as a product with ones: gpsimd would take the partitions one after
+ * the other.
+ */
+static void sum_partitions(struct loop *l, struct ltile to, const struct acc *acc)
+{
+	const uint32_t columns = ISA_PSUM_BANK_BYTES / 4, one = 0x3f800000;
+	struct lir *lir = l->ev->lir;
+
+	if (l->ones == LIR_NONE) {
+		l->ones = lir_buf(lir, ISA_SPACE_SBUF, 4);
+		lir_memset(lir, ISA_VECTOR, ISA_CT_F32,
+			   lir_row(l->ones, ISA_FP32, ISA_PARTITIONS, 0, 1), one);
+	}
+	panel_stationary(lir, lir_row(l->ones, ISA_FP32, l->nparts, 0, 1));
+	for (uint32_t i = 0; i < acc->elems; i += columns) {
+		uint32_t n = acc->elems - i < columns ? acc->elems - i : columns;
+		uint32_t bank = lir_buf(lir, ISA_SPACE_PSUM, (uint64_t)n * 4);
+
+		panel_matmul(lir, lir_row(bank, ISA_FP32, 1, 0, n),
+			     lir_row(acc->buf, acc->dtype, l->nparts, i * 4, n), false);
+		panel_evict(l->ev, ISA_CT_F32,
+			    lir_row(to.buf, to.dtype, 1, i * isa_dtype_bytes(to.dtype), n),
+			    lir_row(bank, ISA_FP32, 1, 0, n), n);
+	}
 }
 
 /* The accumulated result becomes the member's value. */
@@ -136,7 +170,10 @@ static void finish(struct loop *l, uint32_t member)
 		eval_new_tile(ev, member);
 		to = lir_row(ev->vals[member].buf, ev->vals[member].dtype, ev->nparts, 0,
 			     acc->elems);
-		if (l->plans->parts_reduced && l->nparts > 1) {
+		if (l->plans->parts_reduced && l->nparts > 1 && ct == ISA_CT_F32 &&
+		    eval_reduce_alu(node) == ISA_ADD) {
+			sum_partitions(l, to, acc);
+		} else if (l->plans->parts_reduced && l->nparts > 1) {
 			op = lir_op(ev->lir, ISA_GPSIMD, ISA_PARTITION_REDUCE);
 			op->compute_type = (uint8_t)ct;
 			op->op0 = (uint8_t)eval_reduce_alu(node);
@@ -246,7 +283,7 @@ void nci_loop(struct legal *legal, struct lir *lir, struct group *group)
 {
 	struct plans plans;
 	struct eval ev;
-	struct loop l = { .ev = &ev, .plans = &plans };
+	struct loop l = { .ev = &ev, .plans = &plans, .ones = LIR_NONE };
 
 	nci_collapse(legal, group);
 	nci_plan(legal, group, &plans);
