@@ -4,6 +4,8 @@
 // the rest.
 #include "Ops.h"
 
+#include <cmath>
+
 #include <ATen/ScalarOps.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/abs_ops.h>
@@ -12,8 +14,10 @@
 #include <ATen/ops/addcmul_ops.h>
 #include <ATen/ops/atan_ops.h>
 #include <ATen/ops/bitwise_and_ops.h>
+#include <ATen/ops/bitwise_left_shift_ops.h>
 #include <ATen/ops/bitwise_not_ops.h>
 #include <ATen/ops/bitwise_or_ops.h>
+#include <ATen/ops/bitwise_right_shift_ops.h>
 #include <ATen/ops/bitwise_xor_ops.h>
 #include <ATen/ops/ceil_ops.h>
 #include <ATen/ops/clamp_max_ops.h>
@@ -25,18 +29,21 @@
 #include <ATen/ops/eq_ops.h>
 #include <ATen/ops/erf_ops.h>
 #include <ATen/ops/exp_ops.h>
+#include <ATen/ops/exp2_ops.h>
 #include <ATen/ops/expm1_ops.h>
 #include <ATen/ops/fill_ops.h>
+#include <ATen/ops/floor_divide_ops.h>
 #include <ATen/ops/floor_ops.h>
+#include <ATen/ops/fmod_ops.h>
 #include <ATen/ops/ge_ops.h>
-#include <ATen/ops/gelu_backward_ops.h>
-#include <ATen/ops/gelu_ops.h>
 #include <ATen/ops/gt_ops.h>
 #include <ATen/ops/isnan_ops.h>
 #include <ATen/ops/le_ops.h>
 #include <ATen/ops/lerp_ops.h>
 #include <ATen/ops/log1p_ops.h>
 #include <ATen/ops/log_ops.h>
+#include <ATen/ops/log2_ops.h>
+#include <ATen/ops/log10_ops.h>
 #include <ATen/ops/logical_and_ops.h>
 #include <ATen/ops/logical_not_ops.h>
 #include <ATen/ops/logical_or_ops.h>
@@ -46,28 +53,23 @@
 #include <ATen/ops/maximum_ops.h>
 #include <ATen/ops/minimum_ops.h>
 #include <ATen/ops/mish_ops.h>
-#include <ATen/ops/mse_loss_backward_ops.h>
 #include <ATen/ops/mul_ops.h>
 #include <ATen/ops/ne_ops.h>
 #include <ATen/ops/neg_ops.h>
 #include <ATen/ops/pow_ops.h>
 #include <ATen/ops/reciprocal_ops.h>
-#include <ATen/ops/relu_ops.h>
 #include <ATen/ops/remainder_ops.h>
 #include <ATen/ops/result_type.h>
 #include <ATen/ops/round_ops.h>
 #include <ATen/ops/rsqrt_ops.h>
-#include <ATen/ops/sigmoid_backward_ops.h>
+#include <ATen/ops/sgn_ops.h>
 #include <ATen/ops/sigmoid_ops.h>
 #include <ATen/ops/sign_ops.h>
-#include <ATen/ops/silu_backward_ops.h>
 #include <ATen/ops/silu_ops.h>
 #include <ATen/ops/sin_ops.h>
 #include <ATen/ops/sqrt_ops.h>
 #include <ATen/ops/sub_ops.h>
-#include <ATen/ops/tanh_backward_ops.h>
 #include <ATen/ops/tanh_ops.h>
-#include <ATen/ops/threshold_backward_ops.h>
 #include <ATen/ops/trunc_ops.h>
 #include <ATen/ops/where_ops.h>
 #include <ATen/ops/zero_ops.h>
@@ -140,6 +142,22 @@ UNARY_FLOAT(silu, NC_SILU)
 UNARY_FLOAT(mish, NC_MISH)
 #undef UNARY_FLOAT
 
+// Functions of another base: ln x / ln b and e^(x ln 2).
+Tensor &log2(const Tensor &self, Tensor &out)
+{
+  return unaryFloat("log2", self, out, [](Vs x) { return unary(NC_LN, x[0]) * (1 / M_LN2); });
+}
+
+Tensor &log10(const Tensor &self, Tensor &out)
+{
+  return unaryFloat("log10", self, out, [](Vs x) { return unary(NC_LN, x[0]) * (1 / M_LN10); });
+}
+
+Tensor &exp2(const Tensor &self, Tensor &out)
+{
+  return unaryFloat("exp2", self, out, [](Vs x) { return unary(NC_EXP, x[0] * M_LN2); });
+}
+
 #define UNARY_SAME(fn, OP)                                                                \
   Tensor &fn(const Tensor &self, Tensor &out)                                             \
   {                                                                                       \
@@ -185,29 +203,6 @@ Tensor isnan(const Tensor &self)
   Tensor out = at::empty(self.sizes(), self.options().dtype(at::kBool));
   elementwise("isnan", out, {self}, {}, computeType(self.scalar_type()), [](Vs x) { return binary(NC_NE, x[0], x[0]); });
   return out;
-}
-
-Tensor relu(const Tensor &self)
-{
-  Tensor out;
-  auto iter = TensorIterator::unary_op(out, self);
-  overIterator("relu", iter, {}, opType(iter),
-               [](Vs x) { return x[0].isFloat() ? unary(NC_RELU, x[0]) : binary(NC_MAX, x[0], x[0].constant(0)); });
-  return iter.output();
-}
-
-Tensor &reluInPlace(Tensor &self)
-{
-  auto iter = TensorIterator::unary_op(self, self);
-  overIterator("relu_", iter, {}, opType(iter),
-               [](Vs x) { return x[0].isFloat() ? unary(NC_RELU, x[0]) : binary(NC_MAX, x[0], x[0].constant(0)); });
-  return self;
-}
-
-Tensor &gelu(const Tensor &self, c10::string_view approximate, Tensor &out)
-{
-  const auto op = approximate == "tanh" ? NC_GELU_TANH : NC_GELU;
-  return unaryFloat(op == NC_GELU ? "gelu" : "gelu_tanh", self, out, [op](Vs x) { return unary(op, x[0]); });
 }
 
 // --- two operands
@@ -273,6 +268,13 @@ V floorDivide(V a, V b)
   return select(down, quotient + a.constant(-1), quotient);
 }
 
+// Without the remainder the quotient is whole up to its rounding; a/0 stays what it is.
+V floorDivideFloats(V a, V b)
+{
+  const V whole = unary(NC_ROUND, (a - binary(NC_MOD, a, b)) / b);
+  return select(binary(NC_EQ, b, b.constant(0)), a / b, whole);
+}
+
 Tensor &divMode(const Tensor &a, const Tensor &b, std::optional<c10::string_view> mode, Tensor &out)
 {
   if (!mode)
@@ -289,8 +291,26 @@ Tensor &divMode(const Tensor &a, const Tensor &b, std::optional<c10::string_view
   if (*mode == "trunc")
     overIterator("div_trunc", iter, {}, opType(iter), [](Vs x) { return unary(NC_TRUNC, x[0] / x[1]); });
   else
-    throw NotNative("floor division of floats");
+    overIterator("div_floor", iter, {}, opType(iter), [](Vs x) { return floorDivideFloats(x[0], x[1]); });
   return out;
+}
+
+Tensor &floorDivideOut(const Tensor &a, const Tensor &b, Tensor &out)
+{
+  return divMode(a, b, "floor", out);
+}
+
+Tensor floorDivideNew(const Tensor &a, const Tensor &b)
+{
+  Tensor out;
+  auto iter = TensorIterator::binary_op(out, a, b);
+  Tensor result = iter.output();
+  return divMode(a, b, "floor", result);
+}
+
+Tensor &floorDivideInPlace(Tensor &a, const Tensor &b)
+{
+  return divMode(a, b, "floor", a);
 }
 
 Tensor &maximum(const Tensor &a, const Tensor &b, Tensor &out)
@@ -306,6 +326,25 @@ Tensor &minimum(const Tensor &a, const Tensor &b, Tensor &out)
 Tensor &remainder(const Tensor &a, const Tensor &b, Tensor &out)
 {
   return binaryOp("remainder", a, b, out, {}, [](Vs x) { return binary(NC_MOD, x[0], x[1]); });
+}
+
+// C's remainder, with the sign of a, from Python's, with the sign of b.
+Tensor &fmod(const Tensor &a, const Tensor &b, Tensor &out)
+{
+  return binaryOp("fmod", a, b, out, {}, [](Vs x) {
+    const V size = binary(NC_MOD, unary(NC_ABS, x[0]), unary(NC_ABS, x[1]));
+    return select(binary(NC_LT, x[0], x[0].constant(0)), x[0].constant(0) - size, size);
+  });
+}
+
+Tensor &shiftLeft(const Tensor &a, const Tensor &b, Tensor &out)
+{
+  return binaryOp("shift_left", a, b, out, {}, [](Vs x) { return binary(NC_SHL, x[0], x[1]); });
+}
+
+Tensor &shiftRight(const Tensor &a, const Tensor &b, Tensor &out)
+{
+  return binaryOp("shift_right", a, b, out, {}, [](Vs x) { return binary(NC_SHR, x[0], x[1]); });
 }
 
 Tensor &powTensors(const Tensor &a, const Tensor &b, Tensor &out)
@@ -557,55 +596,38 @@ Tensor &clampMax(const Tensor &self, const Scalar &max, Tensor &out)
   return clampScalars(self, std::nullopt, max, out);
 }
 
-// --- backward formulas
-
-Tensor &thresholdBackward(const Tensor &grad, const Tensor &self, const Scalar &threshold, Tensor &out)
+Tensor &clampTensors(const Tensor &self, const std::optional<Tensor> &min, const std::optional<Tensor> &max, Tensor &out)
 {
-  at::native::resize_output(out, self.sizes());
-  elementwise("threshold_backward", out, {self, grad}, {threshold}, computeType(out.scalar_type()),
-              [](Vs x) { return select(binary(NC_LE, x[0], x[2]), x[0].constant(0), x[1]); });
+  const bool hasMin = min && min->defined(), hasMax = max && max->defined();
+  at::TensorIteratorConfig config;
+  config.allow_cpu_scalars(true)
+      .promote_inputs_to_common_dtype(true)
+      .cast_common_dtype_to_outputs(true)
+      .enforce_safe_casting_to_output(true);
+  config.add_output(out).add_const_input(self);
+  if (hasMin)
+    config.add_const_input(*min);
+  if (hasMax)
+    config.add_const_input(*max);
+  auto iter = config.build();
+  if (hasMin && hasMax)
+    overIterator("clamp_tensors", iter, {}, opType(iter),
+                 [](Vs x) { return binary(NC_MIN, binary(NC_MAX, x[0], x[1]), x[2]); });
+  else if (hasMin)
+    overIterator("clamp_min", iter, {}, opType(iter), [](Vs x) { return binary(NC_MAX, x[0], x[1]); });
+  else
+    overIterator("clamp_max", iter, {}, opType(iter), [](Vs x) { return binary(NC_MIN, x[0], x[1]); });
   return out;
 }
 
-Tensor &sigmoidBackward(const Tensor &grad, const Tensor &y, Tensor &out)
+Tensor &clampMinTensor(const Tensor &self, const Tensor &min, Tensor &out)
 {
-  return binaryOp("sigmoid_backward", grad, y, out, {}, [](Vs x) { return x[0] * ((1.0 - x[1]) * x[1]); });
+  return clampTensors(self, min, std::nullopt, out);
 }
 
-Tensor &tanhBackward(const Tensor &grad, const Tensor &y, Tensor &out)
+Tensor &clampMaxTensor(const Tensor &self, const Tensor &max, Tensor &out)
 {
-  return binaryOp("tanh_backward", grad, y, out, {}, [](Vs x) { return x[0] * (1.0 - x[1] * x[1]); });
-}
-
-Tensor &siluBackward(const Tensor &grad, const Tensor &self, Tensor &out)
-{
-  return binaryOp("silu_backward", grad, self, out, {}, [](Vs x) { return x[0] * unary(NC_DSILU, x[1]); });
-}
-
-Tensor &geluBackward(const Tensor &grad, const Tensor &self, c10::string_view approximate, Tensor &out)
-{
-  if (approximate == "tanh")
-    return binaryOp("gelu_tanh_backward", grad, self, out, {}, [](Vs x) { return x[0] * unary(NC_DGELU_TANH, x[1]); });
-  return binaryOp("gelu_backward", grad, self, out, {}, [](Vs x) { return x[0] * unary(NC_DGELU, x[1]); });
-}
-
-Tensor &mseLossBackward(const Tensor &grad, const Tensor &self, const Tensor &target, int64_t reduction, Tensor &out)
-{
-  const double norm = reduction == at::Reduction::Mean ? 2.0 / static_cast<double>(self.numel()) : 2.0;
-  auto iter = at::TensorIteratorConfig()
-                  .add_output(out)
-                  .add_const_input(self)
-                  .add_const_input(target)
-                  .add_const_input(grad)
-                  .build();
-  overIterator("mse_loss_backward", iter, {norm}, opType(iter), [](Vs x) { return x[3] * (x[0] - x[1]) * x[2]; });
-  return out;
-}
-
-Tensor mseLossBackwardNew(const Tensor &grad, const Tensor &self, const Tensor &target, int64_t reduction)
-{
-  Tensor out = at::empty(self.sizes(), self.options());
-  return mseLossBackward(grad, self, target, reduction, out);
+  return clampTensors(self, std::nullopt, max, out);
 }
 
 // --- fill
@@ -635,6 +657,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
   NEURON_IMPL("log.out", log_out, log);
   NEURON_IMPL("log1p.out", log1p_out, log1p);
   NEURON_IMPL("expm1.out", expm1_out, expm1);
+  NEURON_IMPL("log2.out", log2_out, log2);
+  NEURON_IMPL("log10.out", log10_out, log10);
+  NEURON_IMPL("exp2.out", exp2_out, exp2);
   NEURON_IMPL("sqrt.out", sqrt_out, sqrt);
   NEURON_IMPL("rsqrt.out", rsqrt_out, rsqrt);
   NEURON_IMPL("reciprocal.out", reciprocal_out, reciprocal);
@@ -649,6 +674,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
   NEURON_IMPL("neg.out", neg_out, neg);
   NEURON_IMPL("abs.out", abs_out, abs);
   NEURON_IMPL("sign.out", sign_out, sign);
+  NEURON_IMPL("sgn.out", sgn_out, sign);
   NEURON_IMPL("floor.out", floor_out, floor);
   NEURON_IMPL("ceil.out", ceil_out, ceil);
   NEURON_IMPL("round.out", round_out, round);
@@ -656,15 +682,18 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
   NEURON_IMPL("bitwise_not.out", bitwise_not_out, bitwiseNot);
   NEURON_IMPL("logical_not.out", logical_not_out, logicalNot);
   NEURON_IMPL("isnan", isnan, isnan);
-  NEURON_IMPL("relu", relu, relu);
-  NEURON_IMPL("relu_", relu_, reluInPlace);
-  NEURON_IMPL("gelu.out", gelu_out, gelu);
 
   NEURON_IMPL("add.out", add_out, add);
   NEURON_IMPL("sub.out", sub_out, sub);
   NEURON_IMPL("mul.out", mul_out, mul);
   NEURON_IMPL("div.out", div_out, div);
   NEURON_IMPL("div.out_mode", div_out_mode, divMode);
+  NEURON_IMPL("floor_divide", floor_divide, floorDivideNew);
+  NEURON_IMPL("floor_divide.out", floor_divide_out, floorDivideOut);
+  NEURON_IMPL("floor_divide_.Tensor", floor_divide__Tensor, floorDivideInPlace);
+  NEURON_IMPL("fmod.Tensor_out", fmod_Tensor_out, fmod);
+  NEURON_IMPL("bitwise_left_shift.Tensor_out", bitwise_left_shift_Tensor_out, shiftLeft);
+  NEURON_IMPL("bitwise_right_shift.Tensor_out", bitwise_right_shift_Tensor_out, shiftRight);
   NEURON_IMPL("maximum.out", maximum_out, maximum);
   NEURON_IMPL("minimum.out", minimum_out, minimum);
   NEURON_IMPL("remainder.Tensor_out", remainder_Tensor_out, remainder);
@@ -699,16 +728,12 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
   NEURON_IMPL("masked_fill_.Tensor", masked_fill__Tensor, maskedFillTensor);
   NEURON_IMPL("masked_fill_.Scalar", masked_fill__Scalar, maskedFillScalar);
   NEURON_IMPL("clamp.out", clamp_out, clampScalars);
+  NEURON_IMPL("clamp.Tensor_out", clamp_Tensor_out, clampTensors);
+  NEURON_IMPL("clamp_min.Tensor_out", clamp_min_Tensor_out, clampMinTensor);
+  NEURON_IMPL("clamp_max.Tensor_out", clamp_max_Tensor_out, clampMaxTensor);
   NEURON_IMPL("clamp_min.out", clamp_min_out, clampMin);
   NEURON_IMPL("clamp_max.out", clamp_max_out, clampMax);
 
-  NEURON_IMPL("threshold_backward.grad_input", threshold_backward_grad_input, thresholdBackward);
-  NEURON_IMPL("sigmoid_backward.grad_input", sigmoid_backward_grad_input, sigmoidBackward);
-  NEURON_IMPL("tanh_backward.grad_input", tanh_backward_grad_input, tanhBackward);
-  NEURON_IMPL("silu_backward.grad_input", silu_backward_grad_input, siluBackward);
-  NEURON_IMPL("gelu_backward.grad_input", gelu_backward_grad_input, geluBackward);
-  NEURON_IMPL("mse_loss_backward.grad_input", mse_loss_backward_grad_input, mseLossBackward);
-  NEURON_IMPL("mse_loss_backward", mse_loss_backward, mseLossBackwardNew);
 
   NEURON_IMPL("fill_.Scalar", fill__Scalar, fillScalar);
   NEURON_IMPL("fill_.Tensor", fill__Tensor, fillTensor);

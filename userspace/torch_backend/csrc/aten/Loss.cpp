@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses and indexing. A class index selects by comparison with an iota, which is exact and needs no
-// gather.
+// Losses. A class index selects by comparison with an iota, which is exact and needs no gather.
 #include "Ops.h"
 
-#include <ATen/WrapDimUtils.h>
+#include <limits>
+
+#include <ATen/ExpandUtils.h>
 #include <ATen/native/Resize.h>
-#include <ATen/ops/cat_ops.h>
+#include <ATen/ops/binary_cross_entropy_backward_ops.h>
+#include <ATen/ops/binary_cross_entropy_ops.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/huber_loss_backward_ops.h>
+#include <ATen/ops/huber_loss_ops.h>
+#include <ATen/ops/mse_loss_backward_ops.h>
 #include <ATen/ops/mse_loss_ops.h>
 #include <ATen/ops/nll_loss_backward_ops.h>
 #include <ATen/ops/nll_loss_forward_ops.h>
-#include <ATen/ops/tril_ops.h>
-#include <ATen/ops/triu_ops.h>
+#include <ATen/ops/smooth_l1_loss_backward_ops.h>
+#include <ATen/ops/smooth_l1_loss_ops.h>
 
 namespace neuron {
 namespace {
@@ -41,7 +47,13 @@ struct Nll {
     const V index = iota(graph.raw(), NC_INT32, shape, 1);
     const V skip = binary(NC_EQ, label, graph.in(ignored));
     const V hit = binary(NC_AND, binary(NC_EQ, index, broadcast(label, shape)), broadcast(unary(NC_NOT, skip), shape));
-    const V one = cast(hit, ncDtype(type));
+    // A class that does not exist cannot stop the launch as it raises on the CPU: the loss is NaN then.
+    const V wide = reshape(cast(graph.in(target), NC_INT64), column);
+    const V wrong = binary(NC_AND, unary(NC_NOT, skip),
+                           binary(NC_OR, binary(NC_LT, wide, wide.constant(0)),
+                                  binary(NC_GE, wide, wide.constant(static_cast<double>(classes)))));
+    V one = cast(hit, ncDtype(type));
+    one = select(broadcast(wrong, shape), one.constant(std::numeric_limits<double>::quiet_NaN()), one);
     return weight < 0 ? one : one * graph.in(weight, type);
   }
 };
@@ -107,93 +119,171 @@ Tensor &nllBackward(const Tensor &grad, const Tensor &self, const Tensor &labels
   return out;
 }
 
-Tensor &mseLoss(const Tensor &self, const Tensor &target, int64_t reduction, Tensor &out)
+// --- losses of pairs: an elementwise formula, then the reduction
+
+using Pair = c10::function_ref<V(c10::ArrayRef<V>)>;
+
+// formula of input, target, further operands and scalars, each seen in the shape of input.
+Tensor &pairLoss(const char *name, at::ArrayRef<Tensor> operands, at::ArrayRef<at::Scalar> scalars, int64_t reduction,
+                 Tensor &out, Pair formula)
 {
-  if (self.sizes() != target.sizes())
-    throw NotNative("mse_loss with broadcasting");
+  const Tensor &self = operands[0];
+  for (const Tensor &operand : operands)
+    if (at::infer_size_dimvector(self.sizes(), operand.sizes()) != self.sizes())
+      throw NotNative("loss with broadcasting of the input");
   const auto type = computeType(self.scalar_type());
   if (reduction == at::Reduction::None) {
-    elementwise("mse_loss", out, {self, target}, {}, type, [](c10::ArrayRef<V> x) {
-      const V d = x[0] - x[1];
-      return d * d;
-    });
+    at::native::resize_output(out, self.sizes());
+    elementwise(name, out, operands, scalars, type, formula);
     return out;
   }
   at::native::resize_output(out, {});
   if (self.numel() == 0)
-    throw NotNative("mse_loss of nothing");
-  Op op("mse_loss_reduced", self.device().index());
+    throw NotNative("loss of nothing");
+  Op op(name, self.device().index());
   op.attribute(reduction);
-  op.input(self);
-  op.input(target);
+  for (const Tensor &operand : operands)
+    op.input(operand, self.sizes());
+  for (const auto &value : scalars)
+    op.scalar(value, type);
   op.output(out);
+  const size_t count = operands.size() + scalars.size();
   op.run([&](Graph &graph) {
-    const V d = graph.in(0, type) - graph.in(1, type);
-    const V sum = reshape(reduce(NC_REDUCE_SUM, d * d, axesOf(std::nullopt, self.dim()), false), {});
+    c10::SmallVector<V, 6> values;
+    for (size_t i = 0; i < count; i++)
+      values.push_back(graph.in(static_cast<int>(i), type));
+    const V all = formula(values);
+    const V sum = reshape(reduce(NC_REDUCE_SUM, all, axesOf(std::nullopt, self.dim()), false), {});
     graph.out(0, reduction == at::Reduction::Mean ? sum / sum.constant(static_cast<double>(self.numel())) : sum);
   });
   return out;
 }
 
-// --- indexing
-
-Tensor &cat(const at::ITensorListRef &tensors, int64_t dim, Tensor &out)
+// Gradient by the input: formula of grad, then as above.
+Tensor &pairGradient(const char *name, const Tensor &grad, at::ArrayRef<Tensor> operands, at::ArrayRef<at::Scalar> scalars,
+                     int64_t reduction, const Tensor &out, Pair formula)
 {
-  const auto list = tensors.materialize();
-  int64_t at = 0;
-  // Legacy: 1-D empty tensors are skipped whatever the shape of the others.
-  const auto skipped = [](const Tensor &t) { return t.dim() == 1 && t.size(0) == 0; };
-  const Tensor *like = nullptr;
-  int64_t length = 0;
-  for (const Tensor &tensor : list) {
-    if (skipped(tensor))
-      continue;
-    like = like ? like : &tensor;
-    length += tensor.size(at::maybe_wrap_dim(dim, tensor.dim()));
-  }
-  if (!like)
-    return out;
-  const auto axis = at::maybe_wrap_dim(dim, like->dim());
-  at::DimVector shape(like->sizes().begin(), like->sizes().end());
-  shape[axis] = length;
-  at::native::resize_output(out, shape);
-  for (const Tensor &tensor : list) {
-    if (skipped(tensor))
-      continue;
-    out.narrow(axis, at, tensor.size(axis)).copy_(tensor);
-    at += tensor.size(axis);
-  }
-  return out;
-}
-
-Tensor &triangle(const char *name, nc_binary_op keep, const Tensor &self, int64_t diagonal, Tensor &out)
-{
-  at::native::resize_output(out, self.sizes());
-  if (out.numel() == 0)
-    return out;
-  const auto type = computeType(self.scalar_type());
-  Op op(name, self.device().index());
-  op.input(self);
-  op.scalar(diagonal, at::kInt);
-  op.output(out);
-  op.run([&](Graph &graph) {
-    const auto n = static_cast<uint32_t>(self.dim());
-    const V row = iota(graph.raw(), NC_INT32, self.sizes(), n - 2);
-    const V column = iota(graph.raw(), NC_INT32, self.sizes(), n - 1);
-    const V x = graph.in(0, type);
-    graph.out(0, select(binary(keep, column - row, graph.in(1)), x, x.constant(0)));
+  at::native::resize_output(out, operands[0].sizes());
+  c10::SmallVector<Tensor, 4> all{grad};
+  all.append(operands.begin(), operands.end());
+  c10::SmallVector<at::Scalar, 3> values{reduction == at::Reduction::Mean ? 1.0 / static_cast<double>(operands[0].numel()) : 1.0};
+  values.append(scalars.begin(), scalars.end());
+  const size_t scale = all.size();
+  elementwise(name, out, all, values, computeType(operands[0].scalar_type()), [&](c10::ArrayRef<V> x) {
+    std::vector<V> own(x.begin() + 1, x.end());
+    own.erase(own.begin() + static_cast<ptrdiff_t>(scale) - 1);
+    return x[0] * x[scale] * formula(own);
   });
-  return out;
+  return const_cast<Tensor &>(out);
 }
 
-Tensor &tril(const Tensor &self, int64_t diagonal, Tensor &out)
+Tensor &mseLoss(const Tensor &self, const Tensor &target, int64_t reduction, Tensor &out)
 {
-  return triangle("tril", NC_LE, self, diagonal, out);
+  return pairLoss("mse_loss", {self, target}, {}, reduction, out, [](c10::ArrayRef<V> x) {
+    const V d = x[0] - x[1];
+    return d * d;
+  });
 }
 
-Tensor &triu(const Tensor &self, int64_t diagonal, Tensor &out)
+Tensor &mseLossBackward(const Tensor &grad, const Tensor &self, const Tensor &target, int64_t reduction, Tensor &out)
 {
-  return triangle("triu", NC_GE, self, diagonal, out);
+  return pairGradient("mse_loss_backward", grad, {self, target}, {}, reduction, out,
+                      [](c10::ArrayRef<V> x) { return (x[0] - x[1]) * 2.0; });
+}
+
+Tensor mseLossBackwardNew(const Tensor &grad, const Tensor &self, const Tensor &target, int64_t reduction)
+{
+  Tensor out = at::empty_like(self);
+  return mseLossBackward(grad, self, target, reduction, out);
+}
+
+// Quadratic below edge; scalars: edge, factor of the quadratic part (times d*d) and of the linear one.
+V quadraticThenLinear(c10::ArrayRef<V> x)
+{
+  const V size = unary(NC_ABS, x[0] - x[1]);
+  return select(binary(NC_LT, size, x[2]), size * size * x[3], (size - x[2] * 0.5) * x[4]);
+}
+
+V quadraticThenLinearSlope(c10::ArrayRef<V> x)
+{
+  const V d = x[0] - x[1];
+  return select(binary(NC_LT, unary(NC_ABS, d), x[2]), d * x[3] * 2.0, unary(NC_SIGN, d) * x[4]);
+}
+
+Tensor &smoothL1Loss(const Tensor &self, const Tensor &target, int64_t reduction, double beta, Tensor &out)
+{
+  return pairLoss("smooth_l1_loss", {self, target}, {beta, beta > 0 ? 0.5 / beta : 0.0, 1.0}, reduction, out,
+                  quadraticThenLinear);
+}
+
+Tensor &smoothL1LossBackward(const Tensor &grad, const Tensor &self, const Tensor &target, int64_t reduction, double beta,
+                             Tensor &out)
+{
+  return pairGradient("smooth_l1_loss_backward", grad, {self, target}, {beta, beta > 0 ? 0.5 / beta : 0.0, 1.0}, reduction,
+                      out, quadraticThenLinearSlope);
+}
+
+Tensor &huberLossOut(const Tensor &self, const Tensor &target, int64_t reduction, double delta, Tensor &out)
+{
+  return pairLoss("huber_loss", {self, target}, {delta, 0.5, delta}, reduction, out, quadraticThenLinear);
+}
+
+Tensor huberLoss(const Tensor &self, const Tensor &target, int64_t reduction, double delta)
+{
+  Tensor out = at::empty({0}, self.options());
+  return huberLossOut(self, target, reduction, delta, out);
+}
+
+Tensor &huberLossBackward(const Tensor &grad, const Tensor &self, const Tensor &target, int64_t reduction, double delta,
+                          Tensor &out)
+{
+  return pairGradient("huber_loss_backward", grad, {self, target}, {delta, 0.5, delta}, reduction, out,
+                      quadraticThenLinearSlope);
+}
+
+// Logarithms are cut off at -100, as PyTorch does, so that a certain and wrong guess has a finite loss.
+V crossEntropy(c10::ArrayRef<V> x)
+{
+  const V floor = x[0].constant(-100);
+  const V one = binary(NC_MAX, unary(NC_LN, x[0]), floor);
+  const V other = binary(NC_MAX, unary(NC_LN, 1.0 - x[0]), floor);
+  const V loss = (x[1] - x[1].constant(1)) * other - x[1] * one;
+  return x.size() > 2 ? loss * x[2] : loss;
+}
+
+V crossEntropySlope(c10::ArrayRef<V> x)
+{
+  const V slope = (x[0] - x[1]) / binary(NC_MAX, (1.0 - x[0]) * x[0], x[0].constant(1e-12));
+  return x.size() > 2 ? slope * x[2] : slope;
+}
+
+Tensor &binaryCrossEntropyOut(const Tensor &self, const Tensor &target, const std::optional<Tensor> &weight, int64_t reduction,
+                              Tensor &out)
+{
+  if (weight && weight->defined())
+    return pairLoss("weighted_bce", {self, target, *weight}, {}, reduction, out, crossEntropy);
+  return pairLoss("bce", {self, target}, {}, reduction, out, crossEntropy);
+}
+
+Tensor binaryCrossEntropy(const Tensor &self, const Tensor &target, const std::optional<Tensor> &weight, int64_t reduction)
+{
+  Tensor out = at::empty({0}, self.options());
+  return binaryCrossEntropyOut(self, target, weight, reduction, out);
+}
+
+Tensor &binaryCrossEntropyBackwardOut(const Tensor &grad, const Tensor &self, const Tensor &target,
+                                      const std::optional<Tensor> &weight, int64_t reduction, Tensor &out)
+{
+  if (weight && weight->defined())
+    return pairGradient("weighted_bce_backward", grad, {self, target, *weight}, {}, reduction, out, crossEntropySlope);
+  return pairGradient("bce_backward", grad, {self, target}, {}, reduction, out, crossEntropySlope);
+}
+
+Tensor binaryCrossEntropyBackward(const Tensor &grad, const Tensor &self, const Tensor &target,
+                                  const std::optional<Tensor> &weight, int64_t reduction)
+{
+  Tensor out = at::empty_like(self);
+  return binaryCrossEntropyBackwardOut(grad, self, target, weight, reduction, out);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
@@ -201,9 +291,18 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
   NEURON_IMPL("nll_loss_forward.output", nll_loss_forward_output, nllForward);
   NEURON_IMPL("nll_loss_backward.grad_input", nll_loss_backward_grad_input, nllBackward);
   NEURON_IMPL("mse_loss.out", mse_loss_out, mseLoss);
-  NEURON_IMPL("cat.out", cat_out, cat);
-  NEURON_IMPL("tril.out", tril_out, tril);
-  NEURON_IMPL("triu.out", triu_out, triu);
+  NEURON_IMPL("mse_loss_backward", mse_loss_backward, mseLossBackwardNew);
+  NEURON_IMPL("mse_loss_backward.grad_input", mse_loss_backward_grad_input, mseLossBackward);
+  NEURON_IMPL("smooth_l1_loss.out", smooth_l1_loss_out, smoothL1Loss);
+  NEURON_IMPL("smooth_l1_loss_backward.grad_input", smooth_l1_loss_backward_grad_input, smoothL1LossBackward);
+  NEURON_IMPL("huber_loss", huber_loss, huberLoss);
+  NEURON_IMPL("huber_loss.out", huber_loss_out, huberLossOut);
+  NEURON_IMPL("huber_loss_backward.out", huber_loss_backward_out, huberLossBackward);
+  NEURON_IMPL("binary_cross_entropy", binary_cross_entropy, binaryCrossEntropy);
+  NEURON_IMPL("binary_cross_entropy.out", binary_cross_entropy_out, binaryCrossEntropyOut);
+  NEURON_IMPL("binary_cross_entropy_backward", binary_cross_entropy_backward, binaryCrossEntropyBackward);
+  NEURON_IMPL("binary_cross_entropy_backward.grad_input", binary_cross_entropy_backward_grad_input,
+              binaryCrossEntropyBackwardOut);
 }
 
 }  // namespace

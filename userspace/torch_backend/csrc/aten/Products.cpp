@@ -5,13 +5,17 @@
 
 #include <ATen/native/Resize.h>
 #include <ATen/ops/addmm_ops.h>
+#include <ATen/ops/addmv_ops.h>
 #include <ATen/ops/baddbmm_ops.h>
 #include <ATen/ops/bmm_ops.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward_overrideable_ops.h>
 #include <ATen/ops/convolution_overrideable_ops.h>
+#include <ATen/ops/dot_ops.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_ops.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/sum.h>
 
 namespace neuron {
 namespace {
@@ -89,6 +93,24 @@ Tensor &baddbmm(const Tensor &self, const Tensor &a, const Tensor &b, const Scal
   return product("baddbmm", self, a, b, beta, alpha, out);
 }
 
+Tensor &addmv(const Tensor &self, const Tensor &a, const Tensor &x, const Scalar &beta, const Scalar &alpha, Tensor &out)
+{
+  at::native::resize_output(out, {a.size(0)});
+  Tensor column = out.unsqueeze(1);
+  addmm(self.dim() == 1 ? self.unsqueeze(1) : self, a, x.unsqueeze(1), beta, alpha, column);
+  return out;
+}
+
+Tensor dot(const Tensor &a, const Tensor &b)
+{
+  TORCH_CHECK(a.dim() == 1 && b.dim() == 1, "1D tensors expected, but got ", a.dim(), "D and ", b.dim(), "D tensors");
+  TORCH_CHECK(a.scalar_type() == b.scalar_type(), "dot : expected both vectors to have same dtype, but found ",
+              a.scalar_type(), " and ", b.scalar_type());
+  TORCH_CHECK(a.numel() == b.numel(), "inconsistent tensor size, expected tensor [", a.numel(), "] and src [", b.numel(),
+              "] to have the same number of elements");
+  return at::sum(at::mul(a, b), a.scalar_type());
+}
+
 // --- convolution
 
 struct ConvArgs {
@@ -116,11 +138,9 @@ struct ConvArgs {
   }
 };
 
-Tensor convolution(const Tensor &input, const Tensor &weight, const std::optional<Tensor> &bias, at::IntArrayRef stride,
-                   at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef outputPadding, int64_t groups)
+Tensor convolutionNative(const Tensor &input, const Tensor &weight, const std::optional<Tensor> &bias, at::IntArrayRef stride,
+                   at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, int64_t groups)
 {
-  if (input.dim() != 4 || transposed || input.scalar_type() == at::kDouble)
-    return fallbackConvolution(input, weight, bias, stride, padding, dilation, transposed, outputPadding, groups);
   const ConvArgs args(input, weight, stride, padding, dilation, transposed, groups);
   at::DimVector shape{input.size(0), weight.size(0)};
   for (int i = 0; i < 2; i++)
@@ -155,13 +175,10 @@ struct nc_type typeOf(const Tensor &tensor)
   return type;
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolutionBackward(const Tensor &grad, const Tensor &input, const Tensor &weight,
+std::tuple<Tensor, Tensor, Tensor> convolutionBackwardNative(const Tensor &grad, const Tensor &input, const Tensor &weight,
                                                        at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
-                                                       bool transposed, at::IntArrayRef outputPadding, int64_t groups,
-                                                       std::array<bool, 3> wanted)
+                                                       bool transposed, int64_t groups, std::array<bool, 3> wanted)
 {
-  if (input.dim() != 4 || transposed || input.scalar_type() == at::kDouble)
-    return fallbackConvolutionBackward(grad, input, weight, stride, padding, dilation, transposed, outputPadding, groups, wanted);
   const ConvArgs args(input, weight, stride, padding, dilation, transposed, groups);
   Tensor dx, dw, db;
   if (wanted[0]) {
@@ -193,11 +210,35 @@ std::tuple<Tensor, Tensor, Tensor> convolutionBackward(const Tensor &grad, const
   return {dx, dw, db};
 }
 
+Tensor convolution(const Tensor &input, const Tensor &weight, const std::optional<Tensor> &bias, at::IntArrayRef stride,
+                   at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef outputPadding, int64_t groups)
+{
+  try {
+    return convolutionNative(input, weight, bias, stride, padding, dilation, transposed, groups);
+  } catch (const NotNative &) {
+    return fallbackConvolution(input, weight, bias, stride, padding, dilation, transposed, outputPadding, groups);
+  }
+}
+
+std::tuple<Tensor, Tensor, Tensor> convolutionBackward(const Tensor &grad, const Tensor &input, const Tensor &weight,
+                                                       at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
+                                                       bool transposed, at::IntArrayRef outputPadding, int64_t groups,
+                                                       std::array<bool, 3> wanted)
+{
+  try {
+    return convolutionBackwardNative(grad, input, weight, stride, padding, dilation, transposed, groups, wanted);
+  } catch (const NotNative &) {
+    return fallbackConvolutionBackward(grad, input, weight, stride, padding, dilation, transposed, outputPadding, groups, wanted);
+  }
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
 {
   NEURON_IMPL("mm.out", mm_out, mm);
   NEURON_IMPL("bmm.out", bmm_out, bmm);
   NEURON_IMPL("addmm.out", addmm_out, addmm);
+  NEURON_IMPL("addmv.out", addmv_out, addmv);
+  NEURON_IMPL("dot", dot, dot);
   NEURON_IMPL("baddbmm.out", baddbmm_out, baddbmm);
   m.impl("convolution_overrideable", TORCH_FN(convolution));
   m.impl("convolution_backward_overrideable", TORCH_FN(convolutionBackward));

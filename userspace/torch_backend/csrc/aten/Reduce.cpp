@@ -24,7 +24,11 @@
 #include <ATen/ops/native_layer_norm_backward_ops.h>
 #include <ATen/ops/native_layer_norm_ops.h>
 #include <ATen/ops/prod_ops.h>
+#include <ATen/ops/std_mean_ops.h>
+#include <ATen/ops/std_ops.h>
 #include <ATen/ops/sum_ops.h>
+#include <ATen/ops/var_mean_ops.h>
+#include <ATen/ops/var_ops.h>
 
 namespace neuron {
 
@@ -105,6 +109,73 @@ Tensor &prod(const Tensor &self, int64_t dim, bool keep, std::optional<at::Scala
   const uint32_t axes = axesOf(at::IntArrayRef(dims), self.dim());
   reduceInto("prod", self, axes, keep, sumType(out), out, [axes](V x) { return reduce(NC_REDUCE_PROD, x, axes, true); });
   return out;
+}
+
+Tensor prodAll(const Tensor &self, std::optional<at::ScalarType> type)
+{
+  const auto kind = type ? *type : at::isIntegralType(self.scalar_type(), true) ? at::kLong : self.scalar_type();
+  Tensor out = at::empty({}, self.options().dtype(kind));
+  if (self.numel() == 0)
+    return out.fill_(1);
+  const uint32_t axes = axesOf(std::nullopt, self.dim());
+  reduceInto("prod", self, axes, false, sumType(out), out, [axes](V x) { return reduce(NC_REDUCE_PROD, x, axes, true); });
+  return out;
+}
+
+// --- variance, in two passes: the mean, then the squares of what differs from it
+
+Tensor &varianceInto(bool root, const Tensor &self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar> &correction,
+                     bool keep, Tensor &out, const Tensor &mean)
+{
+  const uint32_t axes = axesOf(dims, self.dim());
+  const auto shape = reducedShape(self, axes, keep);
+  at::native::resize_output(out, shape);
+  if (self.numel() == 0 || !at::isFloatingType(self.scalar_type()))
+    throw NotNative("variance of an empty tensor or of integers");
+  const auto type = computeType(self.scalar_type());
+  const double count = static_cast<double>(self.numel()) / static_cast<double>(out.numel());
+  const double freedom = std::max(0.0, count - (correction ? correction->toDouble() : 1.0));
+  Op op(root ? "std" : "var", self.device().index());
+  op.attribute(axes);
+  op.input(self);
+  op.scalar(freedom, type);
+  op.output(out);
+  if (mean.defined())
+    op.output(mean);
+  op.run([&](Graph &graph) {
+    const V x = graph.in(0, type);
+    const V average = reduce(NC_REDUCE_SUM, x, axes, true) / x.constant(count);
+    const V centred = x - average;
+    const V variance = reduce(NC_REDUCE_SUM, centred * centred, axes, true) / graph.in(1);
+    graph.out(0, reshape(root ? unary(NC_SQRT, variance) : variance, out.sizes()));
+    if (mean.defined())
+      graph.out(1, reshape(average, out.sizes()));
+  });
+  return out;
+}
+
+template <bool root>
+Tensor &varianceOut(const Tensor &self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar> &correction, bool keep,
+                    Tensor &out)
+{
+  return varianceInto(root, self, dims, correction, keep, out, Tensor());
+}
+
+template <bool root>
+Tensor variance(const Tensor &self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar> &correction, bool keep)
+{
+  Tensor out = at::empty({0}, self.options());
+  return varianceOut<root>(self, dims, correction, keep, out);
+}
+
+template <bool root>
+std::tuple<Tensor, Tensor> varianceMean(const Tensor &self, at::OptionalIntArrayRef dims,
+                                        const std::optional<at::Scalar> &correction, bool keep)
+{
+  const auto shape = reducedShape(self, axesOf(dims, self.dim()), keep);
+  Tensor out = at::empty(shape, self.options()), mean = at::empty(shape, self.options());
+  varianceInto(root, self, dims, correction, keep, out, mean);
+  return {out, mean};
 }
 
 Tensor &extreme(const char *name, nc_reduce_op op, const Tensor &self, uint32_t axes, bool keep, Tensor &out)
@@ -445,6 +516,13 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
   NEURON_IMPL("sum.IntList_out", sum_IntList_out, sum);
   NEURON_IMPL("mean.out", mean_out, mean);
   NEURON_IMPL("prod.int_out", prod_int_out, prod);
+  NEURON_IMPL("prod", prod, prodAll);
+  NEURON_IMPL("var.correction", var_correction, variance<false>);
+  NEURON_IMPL("var.correction_out", var_correction_out, varianceOut<false>);
+  NEURON_IMPL("var_mean.correction", var_mean_correction, varianceMean<false>);
+  NEURON_IMPL("std.correction", std_correction, variance<true>);
+  NEURON_IMPL("std.correction_out", std_correction_out, varianceOut<true>);
+  NEURON_IMPL("std_mean.correction", std_mean_correction, varianceMean<true>);
   NEURON_IMPL("amax.out", amax_out, amax);
   NEURON_IMPL("amin.out", amin_out, amin);
   NEURON_IMPL("max", max, max);
