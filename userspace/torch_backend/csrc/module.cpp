@@ -4,8 +4,10 @@
 // interfaces; torch_neuronx/neuron.py gives it its public shape.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include "aten/Fallback.h"
+#include "graph/Image.h"
 #include "graph/Op.h"
 #include "runtime/Allocator.h"
 #include "runtime/Generator.h"
@@ -102,6 +104,9 @@ PYBIND11_MODULE(_C, m)
     auto generator = defaultGenerator(static_cast<c10::DeviceIndex>(device));
     std::lock_guard<std::mutex> lock(generator.mutex());
     generator.set_current_seed(seed);
+  });
+  m.def("launch_image", [](const py::bytes &image, const std::vector<at::Tensor> &tensors) {
+    launchImage(image, tensors);
   });
   m.def("set_fallback", &setFallback);
   m.def("fallback_mode", &fallbackModeName);

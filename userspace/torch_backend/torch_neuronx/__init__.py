@@ -23,6 +23,15 @@ def _autoload() -> None:
 
     torch._register_device_module("neuron", neuron)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    _print_from_host()
+
+
+def _print_from_host() -> None:
+    """Make repr() of a tensor copy it to the host once; PyTorch would launch operators per element."""
+    from torch import _tensor_str
+
+    contents = _tensor_str._tensor_str
+    _tensor_str._tensor_str = lambda self, indent: contents(self.cpu() if self.is_neuron else self, indent)
 
 
 # Whoever imports this package first imports torch here, which calls _autoload() on the way.

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include <ATen/core/jit_type.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
 #include <c10/util/env.h>
@@ -141,6 +142,41 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> fallbackConvolutionBackward(
   return {backTo(dx, input.device()), backTo(dw, input.device()), backTo(db, input.device())};
 }
 
+namespace {
+
+// The memory that a strided tensor reaches, as one row: that much always moves without a program.
+at::Tensor window(const at::Tensor &tensor)
+{
+  int64_t last = 0;
+  for (int64_t d = 0; d < tensor.dim(); d++)
+    last += (tensor.size(d) - 1) * tensor.stride(d);
+  return tensor.as_strided({last + 1}, {1}, tensor.storage_offset());
+}
+
+}  // namespace
+
+void fallbackCopy(const at::Tensor &from, const at::Tensor &to)
+{
+  note("aten::copy_", describe(from) + " to " + describe(to));
+  const at::Tensor source = window(from).cpu();
+  const at::Tensor target = window(to).cpu();
+  target.as_strided(to.sizes(), to.strides(), 0).copy_(source.as_strided(from.sizes(), from.strides(), 0));
+  window(to).copy_(target);
+}
+
+namespace {
+
+// Generator, or optional Generator.
+bool isGenerator(const c10::Type &type)
+{
+  if (type.kind() == c10::TypeKind::GeneratorType)
+    return true;
+  const auto *optional = type.castRaw<c10::OptionalType>();
+  return optional && optional->getElementType()->kind() == c10::TypeKind::GeneratorType;
+}
+
+}  // namespace
+
 void fallback(const c10::OperatorHandle &op, torch::jit::Stack *stack)
 {
   const auto &schema = op.schema();
@@ -152,8 +188,11 @@ void fallback(const c10::OperatorHandle &op, torch::jit::Stack *stack)
   note(name, operands);
   for (size_t i = stack->size() - count; i < stack->size(); i++) {
     auto &value = (*stack)[i];
+    const auto &argument = schema.arguments()[i - (stack->size() - count)];
     if (value.isGenerator() && value.toGenerator().defined() && value.toGenerator().device().type() == kNeuron)
       value = cpuGeneratorOf(value.toGenerator());
+    else if (value.isNone() && isGenerator(*argument.type()))
+      value = cpuGeneratorOf(defaultGenerator(currentDevice()));
   }
   at::native::cpu_fallback(op, stack);
 }

@@ -35,6 +35,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> fallbackConvolutionBackward(
     const at::Tensor &grad, const at::Tensor &input, const at::Tensor &weight, at::IntArrayRef stride, at::IntArrayRef padding,
     at::IntArrayRef dilation, bool transposed, at::IntArrayRef outputPadding, int64_t groups, std::array<bool, 3> wanted);
 
+// A copy between neuron tensors that the device cannot do, through the CPU.
+void fallbackCopy(const at::Tensor &from, const at::Tensor &to);
+
 // Wraps a native operator: one that throws NotNative is done by the fallback.
 template <auto fn, class Op>
 struct Native;

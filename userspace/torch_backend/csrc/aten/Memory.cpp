@@ -124,10 +124,8 @@ Tensor emptyLike(const Tensor &tensor, at::ScalarType type, c10::Device device)
                            tensor.options().dtype(type).device(device).pinned_memory(false));
 }
 
-void copyOnDevice(const Tensor &from, const Tensor &to)
+void copyNatively(const Tensor &from, const Tensor &to)
 {
-  if (to.numel() == 0)
-    return;
   // The cores of one device share its HBM; a copy between two cores waits for the source's stream.
   if (from.device() != to.device()) {
     const auto point = nrtx_stream_record(currentNativeStream(from.device().index()));
@@ -140,13 +138,26 @@ void copyOnDevice(const Tensor &from, const Tensor &to)
   auto toType = to.scalar_type();
   if (type == toType && !hasDtype(type)) {
     const auto bits = carrier(type);
-    TORCH_CHECK(bits, "neuron cannot copy tensors of ", type, " on the device");
+    if (!bits)
+      throw NotNative(std::string("copy of ") + c10::toString(type));
     type = toType = *bits;
   }
   Op op("copy", to.device().index());
   op.inputAs(from, to.sizes(), type);
   op.outputAs(to, toType);
   op.run([&](Graph &graph) { graph.out(0, graph.in(0)); });
+}
+
+// False when values were copied and not bits, so that nothing is left to put right.
+bool copyOnDevice(const Tensor &from, const Tensor &to)
+{
+  try {
+    copyNatively(from, to);
+    return true;
+  } catch (const NotNative &) {
+    fallbackCopy(from, to);
+    return false;
+  }
 }
 
 void bytesToDevice(const Tensor &to, const void *bytes, size_t count)
@@ -189,16 +200,23 @@ void copyToHost(const Tensor &from, const Tensor &to)
     to.copy_(target);
 }
 
+// Bits as they are stored: lazily conjugated or negated tensors are put right afterwards.
 Tensor copyFrom(const Tensor &self, const Tensor &dst, bool)
 {
   if (dst.numel() == 0)
     return dst;
-  if (self.device().is_cpu())
-    copyToDevice(self.sizes() == dst.sizes() ? self : self.expand(dst.sizes()), dst);
+  const Tensor from = self.sizes() == dst.sizes() ? self : self.expand(dst.sizes());
+  if (from.device().is_cpu())
+    copyToDevice(from.resolve_conj().resolve_neg(), dst);
   else if (dst.device().is_cpu())
-    copyToHost(self.sizes() == dst.sizes() ? self : self.expand(dst.sizes()), dst);
-  else
-    copyOnDevice(self, dst);
+    copyToHost(from, dst);
+  else if (!copyOnDevice(from, dst))
+    return dst;
+  const bool fromHost = from.device().is_cpu();
+  if ((!fromHost && from.is_conj()) != dst.is_conj())
+    dst.conj_physical_();
+  if ((!fromHost && from.is_neg()) != dst.is_neg())
+    dst.neg_();
   return dst;
 }
 
@@ -269,6 +287,17 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
   m.impl("_local_scalar_dense", TORCH_FN(localScalarDense));
   m.impl("record_stream", TORCH_FN(recordStream));
   NEURON_IMPL("arange.start_out", arange_start_out, arange);
+}
+
+// copyFrom() sees to the bits that these keys stand for.
+TORCH_LIBRARY_IMPL(aten, Conjugate, m)
+{
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
+
+TORCH_LIBRARY_IMPL(aten, Negative, m)
+{
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
 }
 
 }  // namespace

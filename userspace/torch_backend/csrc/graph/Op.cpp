@@ -98,6 +98,18 @@ c10::SmallVector<int64_t, 5> plainStrides(const at::Tensor &tensor)
   return strides;
 }
 
+// Calls into the runtime that need HBM, for a program or its scratch; our cache may hold what is free.
+template <class F>
+void withMemory(const char *what, F call)
+{
+  NRT_STATUS status = call();
+  if (status == NRT_RESOURCE) {
+    allocator().emptyCache();
+    status = call();
+  }
+  checkStatus(status, what);
+}
+
 struct nc_type makeType(at::ScalarType type, at::IntArrayRef sizes)
 {
   struct nc_type made{};
@@ -304,7 +316,7 @@ nrtx_program_t *Op::compile(c10::function_ref<void(Graph &)> build) const
   TORCH_CHECK(status == 0, "neuron: cannot compile ", name_, ": ", error);
   std::unique_ptr<nc_program, void (*)(nc_program *)> owner(&image, nc_program_free);
   nrtx_program_t *program = nullptr;
-  NEURON_CHECK(nrtx_program_load(device_, image.image, image.bytes, &program));
+  withMemory("nrtx_program_load", [&] { return nrtx_program_load(device_, image.image, image.bytes, &program); });
   return program;
 }
 
@@ -324,7 +336,9 @@ void Op::launch(nrtx_program_t *program) const
   }
   for (const auto &result : results_)
     add(result.tensor);
-  NEURON_CHECK(nrtx_launch(currentNativeStream(device_), program, args.data(), static_cast<uint32_t>(args.size())));
+  withMemory("nrtx_launch", [&] {
+    return nrtx_launch(currentNativeStream(device_), program, args.data(), static_cast<uint32_t>(args.size()));
+  });
 }
 
 Graph::Graph(const Op &op, nc_graph *graph) : op_(op), graph_(graph)

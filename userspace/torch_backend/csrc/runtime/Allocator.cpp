@@ -83,6 +83,29 @@ char *reserve(size_t size)
   return got;
 }
 
+// All segments by address, for storages that others made around a pointer of ours (from_blob, DLPack).
+struct Segments {
+  std::mutex mutex;
+  std::map<const char *, const Segment *> byBase;
+};
+
+Segments &segments()
+{
+  static auto &all = *new Segments;
+  return all;
+}
+
+Place segmentOf(const void *ptr)
+{
+  const auto *at = static_cast<const char *>(ptr);
+  auto &all = segments();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  auto it = all.byBase.upper_bound(at);
+  const Segment *segment = it == all.byBase.begin() ? nullptr : std::prev(it)->second;
+  TORCH_CHECK(segment && at < segment->base + segment->size, "neuron: ", ptr, " is no address of neuron memory");
+  return {segment->buffer, static_cast<uint64_t>(at - segment->base)};
+}
+
 class DeviceHeap {
  public:
   explicit DeviceHeap(c10::DeviceIndex device) : device_(device) {}
@@ -211,6 +234,10 @@ class DeviceHeap {
       outOfMemory(requested);
     checkStatus(status, "nrtx_buffer_alloc");
     auto *segment = new Segment{buffer, reserve(bytes), bytes};
+    {
+      std::lock_guard<std::mutex> guard(segments().mutex);
+      segments().byBase[segment->base] = segment;
+    }
     auto *block = new Block{};
     block->segment = segment;
     block->ptr = segment->base;
@@ -330,6 +357,10 @@ class DeviceHeap {
         bump(stats_.segment, *segment, -1);
         bump(stats_.reserved_bytes, *segment, -static_cast<int64_t>(segment->size));
         stats_.num_device_free++;
+        {
+          std::lock_guard<std::mutex> guard(segments().mutex);
+          segments().byBase.erase(segment->base);
+        }
         nrtx_buffer_free(segment->buffer);
         delete segment;
         delete block;
@@ -480,7 +511,9 @@ class HostAllocator final : public c10::Allocator {
 
 Place placeOf(const void *ptr, const c10::DataPtr &storage)
 {
-  TORCH_CHECK(storage.get_deleter() == &freeBlock && storage.get_context(), "neuron: this storage is not in HBM");
+  if (storage.get_deleter() != &freeBlock)
+    return segmentOf(ptr);
+  TORCH_CHECK(storage.get_context(), "neuron: this storage has no memory");
   const auto *block = static_cast<const Block *>(storage.get_context());
   const auto *at = static_cast<const char *>(ptr);
   TORCH_INTERNAL_ASSERT(at >= block->ptr && at <= block->ptr + block->size);
