@@ -15,6 +15,11 @@
 #define ROW_FEW	      32
 #define ROW_FEW_ELEMS 2048
 
+/* Bytes at one place of all values of a group: beyond, tiles get too short. Independent work
+ * joins only small groups. */
+#define GROUP_BYTES_MAX	  640
+#define GROUP_BYTES_SMALL 192
+
 struct fuse {
 	struct nc_ctx *ctx;
 	struct legal *legal;
@@ -258,6 +263,9 @@ static bool join(struct fuse *f, uint32_t g, uint32_t index)
 	int64_t bytes = f->legal->groups[g].bytes;
 	struct vref src[NCI_SRCS];
 
+	if (bytes > GROUP_BYTES_MAX)
+		return false;
+
 	memcpy(src, f->legal->nodes[index].src, sizeof(src));
 	clone_sources(f, g, index);
 	if (join_mapped(f, g, index, false) ||
@@ -279,6 +287,7 @@ static void fuse_node(struct fuse *f, uint32_t index)
 	if (loop) {
 		/* Without computed operands: beside the last loop over the same space. */
 		if (g == LIR_NONE && legal->n_groups && !node->floating &&
+		    legal->groups[legal->n_groups - 1].bytes < GROUP_BYTES_SMALL &&
 		    same_space(&legal->groups[legal->n_groups - 1], node))
 			g = legal->n_groups - 1;
 		if (g != LIR_NONE && join(f, g, index))

@@ -356,6 +356,70 @@ static void finish_region(const struct legal *legal, struct planner *p, bool par
 	order_loops(legal, p->group, p->plan);
 }
 
+/* --- transposition ------------------------------------------------------------------------ */
+
+/* Shorter dims are not worth the tensor engine. */
+#define TRANSPOSE_MIN 32
+
+/* The dim along which ref is contiguous while the innermost is not; LIR_NONE: no such thing. */
+static uint32_t crosswise(const struct group *group, const struct vref *ref)
+{
+	uint32_t last = group->nd - 1;
+
+	if (ref->stride[last] < 2 || group->dims[last] < TRANSPOSE_MIN)
+		return LIR_NONE;
+	for (uint32_t d = 0; d < last; d++)
+		if (ref->stride[d] == 1 && group->dims[d] >= TRANSPOSE_MIN)
+			return d;
+	return LIR_NONE;
+}
+
+static uint32_t transposed_dim(const struct legal *legal, const struct group *group)
+{
+	uint32_t dim = LIR_NONE;
+
+	if (group->axes || group->nd < 2)
+		return LIR_NONE;
+	for (uint32_t i = 0; i < group->n_members && dim == LIR_NONE; i++)
+		for (uint32_t j = 0; j < legal->nodes[group->members[i].node].n_src; j++) {
+			const struct vref *ref = &group->members[i].src[j];
+			const struct lnode *src = &legal->nodes[ref->node];
+			uint32_t bytes = nci_dtype_bytes(src->dtype);
+
+			if ((src->kind == N_INPUT || src->scratch != LIR_NONE) &&
+			    (bytes == 2 || bytes == 4) && dim == LIR_NONE)
+				dim = crosswise(group, ref);
+		}
+	return dim;
+}
+
+/*
+ * An operand lies crosswise: partitions run along the dim in which it is contiguous, so that
+ * it can be loaded by rows and transposed on chip; see eval.c.
+ */
+static void plan_transposed(const struct legal *legal, const struct group *group, uint32_t dim,
+			    struct plan *plan)
+{
+	int64_t widest, room = TILE_LIVE_BYTES / live_bytes(legal, group, &widest);
+
+	for (uint32_t d = 0; d < group->nd; d++) {
+		struct axis *axis = &plan->axes[plan->n_axes++];
+		int64_t n = group->dims[d], block = 1;
+
+		*axis = (struct axis){ .dim = d, .role = AXIS_LOOP, .unit = 1, .count = n };
+		if (d == dim) {
+			axis->role = AXIS_PART;
+			block = nci_ceil_div(n, nci_ceil_div(n, ISA_PARTITIONS));
+			plan->nparts = (uint32_t)block;
+		} else if (d == group->nd - 1) {
+			axis->role = AXIS_FREE;
+			block = nci_min(nci_min(n, ISA_MATMUL_N_MAX), nci_max(room, TRANSPOSE_MIN));
+		}
+		axis->block = block;
+	}
+	order_loops(legal, group, plan);
+}
+
 static int64_t target_elems(const struct legal *legal, const struct group *group)
 {
 	int64_t widest, live = live_bytes(legal, group, &widest);
@@ -374,6 +438,12 @@ void nci_plan(const struct legal *legal, const struct group *group, struct plans
 	uint32_t split = 0;
 
 	memset(plans, 0, sizeof(*plans));
+	split = transposed_dim(legal, group);
+	if (split != LIR_NONE) {
+		plans->n = 1;
+		plan_transposed(legal, group, split, &plans->plan[0]);
+		return;
+	}
 	for (uint32_t i = 0; i < group->n_members; i++)
 		p.one_part_axis |= legal->nodes[group->members[i].node].kind == N_IOTA;
 	memcpy(size, group->dims, sizeof(size));

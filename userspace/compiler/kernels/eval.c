@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "eval.h"
+#include "panel.h"
 
 static bool same_ref(const struct eval *ev, const struct vref *a, const struct vref *b)
 {
@@ -188,16 +188,53 @@ static uint32_t transfer_dims(const struct eval *ev, const int64_t *stride, uint
 	return n;
 }
 
+/* Does the operand lie contiguous along the partitions of the tile: axes of both. */
+static bool lies_crosswise(const struct eval *ev, const struct val *val, uint32_t *part,
+			   uint32_t *row)
+{
+	uint32_t n_part = 0, n_free = 0;
+
+	for (uint32_t a = 0; a < ev->plan->n_axes; a++) {
+		if (ev->plan->axes[a].role == AXIS_PART) {
+			*part = a;
+			n_part++;
+		} else if (ev->plan->axes[a].role == AXIS_FREE && val->varies[a] &&
+			   ev->len[a] > 1) {
+			*row = a;
+			n_free++;
+		}
+	}
+	return n_part == 1 && n_free == 1 &&
+	       val->ref->stride[ev->plan->axes[*part].dim] * ev->plan->axes[*part].unit == 1 &&
+	       val->ref->stride[ev->plan->axes[*row].dim] * ev->plan->axes[*row].unit > 1 &&
+	       (isa_dtype_bytes(val->dtype) == 2 || isa_dtype_bytes(val->dtype) == 4);
+}
+
 static void load(struct eval *ev, uint32_t v)
 {
 	struct val *val = &ev->vals[v];
 	const struct lnode *node = &ev->legal->nodes[val->node];
 	uint32_t elem = isa_dtype_bytes(val->dtype), n_part;
 	bool memory = node->kind == N_INPUT || node->kind == N_SCALAR;
+	uint32_t n, part = 0, row = 0;
 	struct lstep dims[AXES_MAX];
 	int64_t offset;
-	uint32_t n;
 
+	if (lies_crosswise(ev, val, &part, &row)) {
+		struct matrix m = { .slot = memory ? node->slot : node->scratch,
+				    .dtype = val->dtype,
+				    .elem = (uint8_t)elem,
+				    .k_step = 1,
+				    .x_step = val->ref->stride[ev->plan->axes[row].dim] *
+					      ev->plan->axes[row].unit };
+
+		transfer_dims(ev, val->ref->stride, elem, val, val->varies, dims, &n_part, &offset);
+		m.offset = offset / elem;
+		val->buf = panel_load(ev, &m, 0, ev->len[part], 0, ev->len[row]).buf;
+		val->offset = 0;
+		set_tile_of(ev, val);
+		return;
+	}
 	eval_new_tile(ev, v);
 	n = transfer_dims(ev, val->ref->stride, elem, val, val->varies, dims, &n_part, &offset);
 	lir_load(ev->lir, val->buf, 0, 0, memory ? node->slot : node->scratch, offset, elem, n_part,

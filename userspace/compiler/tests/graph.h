@@ -14,7 +14,7 @@
 
 #include "neuron_compiler.h"
 
-/* A value: of floats in f, of others in i. err: bound of the relative error so far. */
+/* A value: of floats in f, of others in i. */
 struct tv {
 	nc_value v;
 	nc_dtype dtype;

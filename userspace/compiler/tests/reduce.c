@@ -193,6 +193,28 @@ static void adamw(void **state)
 	tg_free(tg);
 }
 
+/* More tensors than one group takes, and a chain that is longer than one. */
+static void many(void **state)
+{
+	struct tg *tg = tg_new("many", 1);
+	struct tv *lr = tg_scalar(tg, NC_FP32, 0.125), *x = NULL;
+
+	(void)state;
+	tg->tolerance = 0;
+	for (int i = 0; i < 20; i++) {
+		struct tv *p = tg_input(tg, NC_FP32, SHAPE(70, 90), NULL);
+		struct tv *g = tg_input(tg, NC_FP32, SHAPE(70, 90), NULL);
+
+		x = tg_binary(tg, NC_SUB, p, tg_binary(tg, NC_MUL, g, lr));
+		tg_output(tg, x, NULL, (uint32_t)(1 + 3 * i));
+	}
+	for (int i = 0; i < 100; i++)
+		x = tg_binary(tg, i & 1 ? NC_MAX : NC_ADD, x, lr);
+	tg_output(tg, x, NULL, NC_NO_ALIAS);
+	tg_run(tg);
+	tg_free(tg);
+}
+
 /* Layer norm over the last two dims, with weights. */
 static void layer_norm(void **state)
 {
@@ -223,7 +245,7 @@ int main(void)
 		cmocka_unit_test(every_dtype),	 cmocka_unit_test(shapes),
 		cmocka_unit_test(random_axes),	 cmocka_unit_test(softmaxes),
 		cmocka_unit_test(cross_entropy), cmocka_unit_test(adamw),
-		cmocka_unit_test(layer_norm),
+		cmocka_unit_test(layer_norm),	 cmocka_unit_test(many),
 	};
 
 	return cmocka_run_group_tests_name("compiler_reduce", tests, NULL, NULL);
