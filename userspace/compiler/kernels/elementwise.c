@@ -259,7 +259,8 @@ static void emit_activation(struct eval *ev, uint32_t member, uint32_t act, uint
 	op->compute_type = ISA_CT_F32;
 	op->op0 = (uint8_t)act;
 	op->imm0 = imm_of(ISA_CT_F32, 1);
-	op->imm1 = imm_of(ISA_CT_F32, 0);
+	/* x + -0 is x; +0 would turn -0 into +0, and its reciprocal into the wrong infinity. */
+	op->imm1 = 0x80000000u;
 	op->dst = t[0];
 	op->src0 = t[1];
 	ev->cost[ISA_SCALAR] += (uint64_t)eval_elems(ev, &ev->vals[member]);
