@@ -165,6 +165,140 @@ static void emit_tensor_scalar(struct eval *ev, uint32_t member, uint32_t ct, ui
 	}
 }
 
+/* --- two members in one instruction --------------------------------------------------------- */
+
+/* Second operation of a pair, after the one that its operand takes. */
+static uint32_t second_alu(const struct lnode *node)
+{
+	if (node->kind == N_UNARY)
+		return node->op == NC_RELU ? ISA_MAX : ISA_MULT;
+	return binary_alu(node->op, node->dtype);
+}
+
+/* The same for all elements of a row: may be an instruction's scalar. */
+static bool is_scalar(const struct eval *ev, uint32_t v)
+{
+	for (uint32_t a = 0; a < ev->plan->n_axes; a++)
+		if (ev->plan->axes[a].role == AXIS_FREE && ev->vals[v].varies[a])
+			return false;
+	return true;
+}
+
+static bool has_store(const struct eval *ev, uint32_t member)
+{
+	for (uint32_t i = 0; i < ev->group->n_stores; i++)
+		if (ev->group->stores[i].node == ev->vals[member].node)
+			return true;
+	return false;
+}
+
+/* x op scalar or scalar op x, exact in its dtype, so that no rounding is lost when it is folded. */
+static bool may_fold(const struct eval *ev, uint32_t member)
+{
+	const struct lnode *node = &ev->legal->nodes[ev->vals[member].node];
+	uint32_t a = ev->src[member][0], b = ev->src[member][1];
+
+	if (node->kind != N_BINARY || nci_is_compare(node->op) || has_store(ev, member) ||
+	    ev->vals[member].takes >= 0)
+		return false;
+	if (node->dtype != NC_FP32 && node->dtype != NC_FP64 && node->dtype != NC_INT32 &&
+	    node->dtype != NC_INT64)
+		return false;
+	return is_scalar(ev, a) != is_scalar(ev, b);
+}
+
+/* Can the member's instruction apply an operation to its operand j first? */
+static bool may_take(const struct eval *ev, uint32_t member, uint32_t j)
+{
+	const struct lnode *node = &ev->legal->nodes[ev->vals[member].node];
+	uint32_t x = ev->src[member][j];
+
+	if (node->kind == N_UNARY ? node->op != NC_RELU && node->op != NC_NEG :
+				    node->kind != N_BINARY)
+		return false;
+	if (node->kind == N_BINARY && ev->src[member][0] == ev->src[member][1])
+		return false;
+	return !memcmp(ev->vals[x].varies, ev->vals[member].varies, sizeof(ev->vals[x].varies)) &&
+	       ev->group->members[x].late == ev->group->members[member].late;
+}
+
+void eval_find_folds(struct eval *ev)
+{
+	uint32_t n = ev->group->n_members;
+	uint32_t *uses = nci_alloc(ev->ctx, ev->n_vals * sizeof(*uses));
+
+	for (uint32_t i = 0; i < n; i++) {
+		ev->vals[i].folded = false;
+		ev->vals[i].takes = -1;
+		for (uint32_t j = 0; j < ev->legal->nodes[ev->vals[i].node].n_src; j++)
+			uses[ev->src[i][j]]++;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t j = 0; j < ev->legal->nodes[ev->vals[i].node].n_src; j++) {
+			uint32_t x = ev->src[i][j];
+
+			if (x >= n || uses[x] != 1 || ev->vals[i].takes >= 0 || !may_fold(ev, x) ||
+			    !may_take(ev, i, j))
+				continue;
+			ev->vals[x].folded = true;
+			ev->vals[i].takes = (int)j;
+		}
+}
+
+static void set_scalar(const struct eval *ev, struct lop *op, uint32_t v, bool second)
+{
+	if (eval_is_const(ev, v)) {
+		*(second ? &op->imm1 : &op->imm0) = const_bits(ev, v);
+		return;
+	}
+	op->flags |= second ? ISA_F_VEC1 : ISA_F_VEC0;
+	*(second ? &op->vec1 : &op->vec0) = column(ev, v);
+}
+
+/* (x op0 s0) op1 s1, or op1 another tile. */
+static void emit_pair(struct eval *ev, uint32_t member, const struct lnode *node)
+{
+	uint32_t inner = ev->src[member][ev->vals[member].takes], other = LIR_NONE;
+	const struct lnode *first = &ev->legal->nodes[ev->vals[inner].node];
+	bool reversed = is_scalar(ev, ev->src[inner][0]), wide = false;
+	uint32_t x = need(ev, inner, reversed, false), s = need(ev, inner, !reversed, true);
+	uint32_t ct = nci_compute_type(first->dtype), op0 = binary_alu(first->op, first->dtype);
+	uint32_t op1 = second_alu(node), v[3], engine;
+	struct ltile t[3];
+	struct lop *op;
+
+	if (node->kind == N_BINARY) {
+		other = need(ev, member, !ev->vals[member].takes, true);
+		wide = !is_scalar(ev, other);
+	}
+	eval_new_tile(ev, member);
+	v[0] = member;
+	v[1] = x;
+	v[2] = other;
+	eval_tiles(ev, wide ? 3 : 2, v, t);
+	engine = wide ? eval_alu_engine(ct, op0) : one_input_engine(ev, ct, op0, member);
+	if (eval_alu_engine(ct, op1) == ISA_GPSIMD)
+		engine = ISA_GPSIMD;
+	op = lir_op(ev->lir, engine, wide ? ISA_SCALAR_TENSOR_TENSOR : ISA_TENSOR_SCALAR);
+	op->compute_type = (uint8_t)ct;
+	op->op0 = (uint8_t)op0;
+	op->op1 = (uint8_t)op1;
+	op->dst = t[0];
+	op->src0 = t[1];
+	op->flags = reversed ? ISA_F_REV0 : 0;
+	set_scalar(ev, op, s, false);
+	if (node->kind == N_BINARY && ev->vals[member].takes == 1)
+		op->flags |= ISA_F_REV1;
+	if (wide)
+		op->src1 = t[2];
+	else if (node->kind == N_BINARY)
+		set_scalar(ev, op, other, true);
+	else
+		op->imm1 = imm_of(ct, node->op == NC_RELU ? 0 : -1);
+	if (wide)
+		ev->cost[engine] += (uint64_t)eval_elems(ev, &ev->vals[member]);
+}
+
 static void emit_binary(struct eval *ev, uint32_t member, const struct lnode *node)
 {
 	nc_dtype dtype = ev->legal->nodes[node->src[0].node].dtype;
@@ -472,6 +606,10 @@ void eval_emit(struct eval *ev, uint32_t member)
 {
 	const struct lnode *node = &ev->legal->nodes[ev->group->members[member].node];
 
+	if (ev->vals[member].takes >= 0) {
+		emit_pair(ev, member, node);
+		return;
+	}
 	switch (node->kind) {
 	case N_UNARY:
 		emit_unary(ev, member, node);

@@ -79,6 +79,7 @@ void eval_set_plan(struct eval *ev, const struct plan *plan)
 		ev->vals[i].valid = false;
 		ev->vals[i].full = LIR_NONE;
 	}
+	eval_find_folds(ev);
 }
 
 void eval_set_tile(struct eval *ev)
@@ -384,7 +385,8 @@ void eval_members(struct eval *ev, bool late)
 	for (uint32_t i = 0; i < group->n_members; i++) {
 		const struct lnode *node = &ev->legal->nodes[group->members[i].node];
 
-		if (!group->row && (group->members[i].late != late || node->kind == N_REDUCE))
+		if (ev->vals[i].folded ||
+		    (!group->row && (group->members[i].late != late || node->kind == N_REDUCE)))
 			continue;
 		ev->lir->tag = node->origin;
 		if (!up_to_date(ev, &ev->vals[i]))

@@ -25,6 +25,10 @@ struct val {
 	/* The same repeated over all axes, for stores; LIR_NONE: none. */
 	uint32_t full;
 	int64_t full_len[AXES_MAX];
+	/* Members: made by its only reader's instruction; this one's instruction makes operand
+	 * takes as well, -1: none. */
+	bool folded;
+	int takes;
 };
 
 struct eval {
@@ -78,6 +82,8 @@ bool eval_is_column(const struct eval *ev, uint32_t val);
 bool eval_is_const(const struct eval *ev, uint32_t val);
 
 /* elementwise.c */
+/* Finds pairs of members that one instruction computes; whenever the plan changes. */
+void eval_find_folds(struct eval *ev);
 void eval_emit(struct eval *ev, uint32_t member);
 /* Engine for an ALU operation between tiles. */
 uint32_t eval_alu_engine(uint32_t ct, uint32_t alu);
