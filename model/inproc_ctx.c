@@ -496,8 +496,10 @@ static bool stop_if_running(struct nm_inproc *ip, struct ip_ctx *ctx)
 	if (!ctx->dead)
 		running = ctx->completed != ctx->rung;
 	pthread_mutex_unlock(&ip->lock);
+	/* A queue that waits for its turn is RUNNING too; only one of the core's has started. */
 	if (running)
-		running = ip_exi_read(ip, queue_reg(ctx, EXI_Q_STATUS)) == EXI_Q_RUNNING;
+		running = ip_exi_read(ip, queue_reg(ctx, EXI_Q_STARTED)) !=
+			  ip_exi_read(ip, queue_reg(ctx, EXI_Q_HEAD));
 	if (running) {
 		ip_log(ip, NM_LOG_GUEST, "core %u: a launch did not end in %llu s and was stopped",
 		       ctx->core, (unsigned long long)(ip->config.exec_timeout_ns / 1000000000));
