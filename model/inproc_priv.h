@@ -39,7 +39,8 @@
 #define IP_LANE_RING	   1024u /* descriptors */
 #define IP_LANE_BATCH	   256u /* descriptors between two markers */
 #define IP_LANE_BATCHES	   64u
-#define IP_COPY_TIMEOUT_NS 120000000000ull /* long, since a busy host may starve the device's threads */
+/* Long, since a busy host may starve the threads of the device. */
+#define IP_COPY_TIMEOUT_NS 120000000000ull
 #define IP_WATCH_NS	   200000000ull /* period of the worker's look at what is in flight */
 
 /* Ids of things, 1 and up. */
