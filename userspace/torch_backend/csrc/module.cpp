@@ -99,15 +99,15 @@ PYBIND11_MODULE(_C, m)
     synchronizeDevice(static_cast<c10::DeviceIndex>(device));
   });
   m.def("stats", [](int device, bool reset) { return stats(static_cast<c10::DeviceIndex>(device), reset); });
-  m.def("default_generator", [](int device) { return defaultGenerator(static_cast<c10::DeviceIndex>(device)).current_seed(); });
+  m.def("default_generator",
+        [](int device) { return defaultGenerator(static_cast<c10::DeviceIndex>(device)).current_seed(); });
   m.def("manual_seed", [](int device, uint64_t seed) {
     auto generator = defaultGenerator(static_cast<c10::DeviceIndex>(device));
     std::lock_guard<std::mutex> lock(generator.mutex());
     generator.set_current_seed(seed);
   });
-  m.def("launch_image", [](const py::bytes &image, const std::vector<at::Tensor> &tensors) {
-    launchImage(image, tensors);
-  });
+  m.def("launch_image",
+        [](const py::bytes &image, const std::vector<at::Tensor> &tensors) { launchImage(image, tensors); });
   m.def("set_fallback", &setFallback);
   m.def("fallback_mode", &fallbackModeName);
   m.def("fallback_counts", &fallbackCounts);

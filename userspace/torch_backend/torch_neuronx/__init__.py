@@ -5,6 +5,8 @@ Nothing needs to be imported: `import torch` loads this package through its entr
 `torch.device("neuron")`, `torch.neuron` and `torch.accelerator` work.
 """
 
+import os
+
 __version__ = "0.1.0"
 
 _loaded = False
@@ -24,6 +26,10 @@ def _autoload() -> None:
     torch._register_device_module("neuron", neuron)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _print_from_host()
+    if os.environ.get("TORCH_NEURONX_REPORT") == "1":
+        from torch_neuronx.run import report_at_exit
+
+        report_at_exit()
 
 
 def _print_from_host() -> None:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a script and then reports what it did on the device: python -m torch_neuronx.run SCRIPT [ARG...].
 
+With TORCH_NEURONX_REPORT=1 in the environment any process reports when it ends.
+
 Operators that ran on the CPU are told apart: those inside a training step, which is from the first
 forward pass of a module in training mode to the end of the optimizer's step, and the rest.
 """
 
+import atexit
 import runpy
 import sys
 import time
@@ -38,8 +41,9 @@ class _Steps:
                 self.inside[name] = self.inside.get(name, 0) + more
 
 
-def report(steps: _Steps, seconds: float) -> None:
+def report(steps: _Steps, start: float) -> None:
     """Print the counters of all devices that did something."""
+    seconds = time.monotonic() - start
     print("--- neuron")
     for index in range(torch.neuron.device_count()):
         torch.neuron.synchronize(index)
@@ -61,6 +65,11 @@ def report(steps: _Steps, seconds: float) -> None:
     print(f"in training steps {inside} on the CPU, over {steps.steps} steps")
 
 
+def report_at_exit() -> None:
+    """Report when this process ends."""
+    atexit.register(report, _Steps(), time.monotonic())
+
+
 def main() -> None:
     """Run the script named on the command line."""
     if len(sys.argv) < 2:
@@ -69,7 +78,7 @@ def main() -> None:
     steps = _Steps()
     start = time.monotonic()
     runpy.run_path(sys.argv[0], run_name="__main__")
-    report(steps, time.monotonic() - start)
+    report(steps, start)
 
 
 if __name__ == "__main__":

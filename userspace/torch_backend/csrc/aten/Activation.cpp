@@ -38,7 +38,8 @@ using Vs = c10::ArrayRef<V>;
 
 // out = formula of operands of one shape and dtype, which are also the result's.
 template <class F>
-Tensor &pointwise(const char *name, at::ArrayRef<Tensor> operands, at::ArrayRef<Scalar> scalars, const Tensor &out, F formula)
+Tensor &pointwise(const char *name, at::ArrayRef<Tensor> operands, at::ArrayRef<Scalar> scalars, const Tensor &out,
+                  F formula)
 {
   at::native::resize_output(out, operands[0].sizes());
   elementwise(name, out, operands, scalars, computeType(operands[0].scalar_type()), formula);
@@ -130,8 +131,8 @@ Tensor &elu(const Tensor &self, const Scalar &alpha, const Scalar &scale, const 
   });
 }
 
-Tensor &eluBackward(const Tensor &grad, const Scalar &alpha, const Scalar &scale, const Scalar &inputScale, bool isResult,
-                    const Tensor &x, Tensor &out)
+Tensor &eluBackward(const Tensor &grad, const Scalar &alpha, const Scalar &scale, const Scalar &inputScale,
+                    bool isResult, const Tensor &x, Tensor &out)
 {
   const Scalar negative = alpha.toDouble() * scale.toDouble();
   if (isResult)
@@ -155,7 +156,8 @@ Tensor &gelu(const Tensor &self, c10::string_view approximate, Tensor &out)
 Tensor &geluBackward(const Tensor &grad, const Tensor &self, c10::string_view approximate, Tensor &out)
 {
   if (approximate == "tanh")
-    return pointwise("gelu_tanh_backward", {self, grad}, {}, out, [](Vs x) { return x[1] * unary(NC_DGELU_TANH, x[0]); });
+    return pointwise("gelu_tanh_backward", {self, grad}, {}, out,
+                     [](Vs x) { return x[1] * unary(NC_DGELU_TANH, x[0]); });
   return pointwise("gelu_backward", {self, grad}, {}, out, [](Vs x) { return x[1] * unary(NC_DGELU, x[0]); });
 }
 
@@ -182,7 +184,8 @@ Tensor &softplus(const Tensor &self, const Scalar &beta, const Scalar &threshold
   });
 }
 
-Tensor &softplusBackward(const Tensor &grad, const Tensor &self, const Scalar &beta, const Scalar &threshold, Tensor &out)
+Tensor &softplusBackward(const Tensor &grad, const Tensor &self, const Scalar &beta, const Scalar &threshold,
+                         Tensor &out)
 {
   return pointwise("softplus_backward", {self, grad}, {beta, threshold}, out, [](Vs x) {
     const V scaled = x[0] * x[2];

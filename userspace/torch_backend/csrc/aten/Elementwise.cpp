@@ -72,6 +72,7 @@
 #include <ATen/ops/tanh_ops.h>
 #include <ATen/ops/trunc_ops.h>
 #include <ATen/ops/where_ops.h>
+#include <ATen/ops/xlogy_ops.h>
 #include <ATen/ops/zero_ops.h>
 
 namespace neuron {
@@ -120,10 +121,10 @@ Tensor &unarySame(const char *name, const Tensor &self, Tensor &out, F formula)
   return out;
 }
 
-#define UNARY_FLOAT(fn, OP)                                                               \
-  Tensor &fn(const Tensor &self, Tensor &out)                                             \
-  {                                                                                       \
-    return unaryFloat(#fn, self, out, [](Vs x) { return unary(OP, x[0]); });              \
+#define UNARY_FLOAT(fn, OP)                                                  \
+  Tensor &fn(const Tensor &self, Tensor &out)                                \
+  {                                                                          \
+    return unaryFloat(#fn, self, out, [](Vs x) { return unary(OP, x[0]); }); \
   }
 UNARY_FLOAT(exp, NC_EXP)
 UNARY_FLOAT(log, NC_LN)
@@ -158,10 +159,10 @@ Tensor &exp2(const Tensor &self, Tensor &out)
   return unaryFloat("exp2", self, out, [](Vs x) { return unary(NC_EXP, x[0] * M_LN2); });
 }
 
-#define UNARY_SAME(fn, OP)                                                                \
-  Tensor &fn(const Tensor &self, Tensor &out)                                             \
-  {                                                                                       \
-    return unarySame(#fn, self, out, [](Vs x) { return unary(OP, x[0]); });               \
+#define UNARY_SAME(fn, OP)                                                  \
+  Tensor &fn(const Tensor &self, Tensor &out)                               \
+  {                                                                         \
+    return unarySame(#fn, self, out, [](Vs x) { return unary(OP, x[0]); }); \
   }
 UNARY_SAME(neg, NC_NEG)
 UNARY_SAME(abs, NC_ABS)
@@ -169,9 +170,9 @@ UNARY_SAME(sign, NC_SIGN)
 #undef UNARY_SAME
 
 // Whole numbers stay as they are.
-#define ROUNDING(fn, OP)                                                                       \
-  Tensor &fn(const Tensor &self, Tensor &out)                                                  \
-  {                                                                                            \
+#define ROUNDING(fn, OP)                                                                            \
+  Tensor &fn(const Tensor &self, Tensor &out)                                                       \
+  {                                                                                                 \
     return unarySame(#fn, self, out, [](Vs x) { return x[0].isFloat() ? unary(OP, x[0]) : x[0]; }); \
   }
 ROUNDING(floor, NC_FLOOR)
@@ -193,15 +194,15 @@ Tensor &logicalNot(const Tensor &self, Tensor &out)
                   .add_const_input(self)
                   .declare_static_dtype_and_device(out.scalar_type(), self.device())
                   .build();
-  overIterator("logical_not", iter, {}, self.scalar_type(),
-               [](Vs x) { return binary(NC_EQ, x[0], x[0].constant(0)); });
+  overIterator("logical_not", iter, {}, self.scalar_type(), [](Vs x) { return binary(NC_EQ, x[0], x[0].constant(0)); });
   return out;
 }
 
 Tensor isnan(const Tensor &self)
 {
   Tensor out = at::empty(self.sizes(), self.options().dtype(at::kBool));
-  elementwise("isnan", out, {self}, {}, computeType(self.scalar_type()), [](Vs x) { return binary(NC_NE, x[0], x[0]); });
+  elementwise("isnan", out, {self}, {}, computeType(self.scalar_type()),
+              [](Vs x) { return binary(NC_NE, x[0], x[0]); });
   return out;
 }
 
@@ -209,7 +210,8 @@ Tensor isnan(const Tensor &self)
 
 // compute: the type of the formula, by default the common one.
 template <class F>
-Tensor &binaryOp(const char *name, const Tensor &a, const Tensor &b, Tensor &out, at::ArrayRef<Scalar> scalars, F formula)
+Tensor &binaryOp(const char *name, const Tensor &a, const Tensor &b, Tensor &out, at::ArrayRef<Scalar> scalars,
+                 F formula)
 {
   auto iter = TensorIterator::binary_op(out, a, b);
   overIterator(name, iter, scalars, opType(iter), formula);
@@ -263,8 +265,8 @@ V floorDivide(V a, V b)
   const V quotient = a / b;
   const V zero = a.constant(0);
   const V rest = a - quotient * b;
-  const V down = binary(NC_AND, binary(NC_NE, rest, zero),
-                        binary(NC_NE, binary(NC_LT, rest, zero), binary(NC_LT, b, zero)));
+  const V down =
+      binary(NC_AND, binary(NC_NE, rest, zero), binary(NC_NE, binary(NC_LT, rest, zero), binary(NC_LT, b, zero)));
   return select(down, quotient + a.constant(-1), quotient);
 }
 
@@ -337,6 +339,17 @@ Tensor &fmod(const Tensor &a, const Tensor &b, Tensor &out)
   });
 }
 
+// 0 where a is 0, even for the logarithm of 0.
+Tensor &xlogy(const Tensor &a, const Tensor &b, Tensor &out)
+{
+  auto iter = TensorIterator::binary_float_op(out, a, b);
+  overIterator("xlogy", iter, {}, opType(iter), [](Vs x) {
+    const V zero = binary(NC_AND, binary(NC_EQ, x[0], x[0].constant(0)), binary(NC_EQ, x[1], x[1]));
+    return select(zero, x[0].constant(0), x[0] * unary(NC_LN, x[1]));
+  });
+  return out;
+}
+
 Tensor &shiftLeft(const Tensor &a, const Tensor &b, Tensor &out)
 {
   return binaryOp("shift_left", a, b, out, {}, [](Vs x) { return binary(NC_SHL, x[0], x[1]); });
@@ -369,11 +382,13 @@ Tensor &powScalar(const Tensor &self, const Scalar &exponent, Tensor &out)
   if (exponent.equal(0.5))
     return elementwise("pow_half", out, {self}, {}, computeType(type), [](Vs x) { return unary(NC_SQRT, x[0]); }), out;
   if (exponent.equal(-1))
-    return elementwise("pow_inverse", out, {self}, {}, computeType(type), [](Vs x) { return unary(NC_RECIPROCAL, x[0]); }),
+    return elementwise("pow_inverse", out, {self}, {}, computeType(type),
+                       [](Vs x) { return unary(NC_RECIPROCAL, x[0]); }),
            out;
   if (exponent.equal(3))
     return elementwise("cube", out, {self}, {}, computeType(type), [](Vs x) { return x[0] * x[0] * x[0]; }), out;
-  elementwise("pow_scalar", out, {self}, {exponent}, computeType(type), [](Vs x) { return binary(NC_POW, x[0], x[1]); });
+  elementwise("pow_scalar", out, {self}, {exponent}, computeType(type),
+              [](Vs x) { return binary(NC_POW, x[0], x[1]); });
   return out;
 }
 
@@ -389,14 +404,14 @@ Tensor &compare(const char *name, nc_binary_op op, const Tensor &a, const Tensor
   return out;
 }
 
-#define COMPARE(fn, OP)                                                              \
-  Tensor &fn(const Tensor &a, const Tensor &b, Tensor &out)                          \
-  {                                                                                  \
-    return compare(#fn, OP, a, b, out);                                              \
-  }                                                                                  \
-  Tensor &fn##Scalar(const Tensor &a, const Scalar &b, Tensor &out)                  \
-  {                                                                                  \
-    return compare(#fn, OP, a, at::native::wrapped_scalar_tensor(b), out);           \
+#define COMPARE(fn, OP)                                                    \
+  Tensor &fn(const Tensor &a, const Tensor &b, Tensor &out)                \
+  {                                                                        \
+    return compare(#fn, OP, a, b, out);                                    \
+  }                                                                        \
+  Tensor &fn##Scalar(const Tensor &a, const Scalar &b, Tensor &out)        \
+  {                                                                        \
+    return compare(#fn, OP, a, at::native::wrapped_scalar_tensor(b), out); \
   }
 COMPARE(eq, NC_EQ)
 COMPARE(ne, NC_NE)
@@ -532,9 +547,8 @@ Tensor &whereOut(const Tensor &condition, const Tensor &self, const Tensor &othe
     for (int i = 1; i < 4; i++)
       op.input(iter.tensor(i), to.sizes());
     op.output(to);
-    op.run([&](Graph &graph) {
-      graph.out(0, select(graph.in(0, at::kBool), graph.in(1, result), graph.in(2, result)));
-    });
+    op.run(
+        [&](Graph &graph) { graph.out(0, select(graph.in(0, at::kBool), graph.in(1, result), graph.in(2, result))); });
   }
   out = to;
   return out;
@@ -559,9 +573,7 @@ Tensor &maskedFillTensor(Tensor &self, const Tensor &mask, const Tensor &value)
   op.input(mask, self.sizes());
   op.input(value, self.sizes());
   op.output(self);
-  op.run([&](Graph &graph) {
-    graph.out(0, select(graph.in(1), graph.in(2, self.scalar_type()), graph.in(0)));
-  });
+  op.run([&](Graph &graph) { graph.out(0, select(graph.in(1), graph.in(2, self.scalar_type()), graph.in(0))); });
   return self;
 }
 
@@ -572,7 +584,8 @@ Tensor &maskedFillScalar(Tensor &self, const Tensor &mask, const Scalar &value)
 
 // --- clamp: NaN stays, as in PyTorch
 
-Tensor &clampScalars(const Tensor &self, const std::optional<Scalar> &min, const std::optional<Scalar> &max, Tensor &out)
+Tensor &clampScalars(const Tensor &self, const std::optional<Scalar> &min, const std::optional<Scalar> &max,
+                     Tensor &out)
 {
   at::native::resize_output(out, self.sizes());
   const auto type = computeType(out.scalar_type());
@@ -596,7 +609,8 @@ Tensor &clampMax(const Tensor &self, const Scalar &max, Tensor &out)
   return clampScalars(self, std::nullopt, max, out);
 }
 
-Tensor &clampTensors(const Tensor &self, const std::optional<Tensor> &min, const std::optional<Tensor> &max, Tensor &out)
+Tensor &clampTensors(const Tensor &self, const std::optional<Tensor> &min, const std::optional<Tensor> &max,
+                     Tensor &out)
 {
   const bool hasMin = min && min->defined(), hasMax = max && max->defined();
   at::TensorIteratorConfig config;
@@ -692,6 +706,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
   NEURON_IMPL("floor_divide.out", floor_divide_out, floorDivideOut);
   NEURON_IMPL("floor_divide_.Tensor", floor_divide__Tensor, floorDivideInPlace);
   NEURON_IMPL("fmod.Tensor_out", fmod_Tensor_out, fmod);
+  NEURON_IMPL("xlogy.OutTensor", xlogy_OutTensor, xlogy);
   NEURON_IMPL("bitwise_left_shift.Tensor_out", bitwise_left_shift_Tensor_out, shiftLeft);
   NEURON_IMPL("bitwise_right_shift.Tensor_out", bitwise_right_shift_Tensor_out, shiftRight);
   NEURON_IMPL("maximum.out", maximum_out, maximum);
@@ -733,7 +748,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
   NEURON_IMPL("clamp_max.Tensor_out", clamp_max_Tensor_out, clampMaxTensor);
   NEURON_IMPL("clamp_min.out", clamp_min_out, clampMin);
   NEURON_IMPL("clamp_max.out", clamp_max_out, clampMax);
-
 
   NEURON_IMPL("fill_.Scalar", fill__Scalar, fillScalar);
   NEURON_IMPL("fill_.Tensor", fill__Tensor, fillTensor);

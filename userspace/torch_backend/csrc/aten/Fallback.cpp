@@ -99,7 +99,8 @@ namespace {
 void note(const std::string &name, const std::string &operands)
 {
   if (countCall(name, operands))
-    TORCH_WARN(name, " of (", operands, ") has no kernel on neuron and runs on the CPU. Said once per operator; "
+    TORCH_WARN(name, " of (", operands,
+               ") has no kernel on neuron and runs on the CPU. Said once per operator; "
                "torch.neuron.fallback_counts() counts them, TORCH_NEURONX_FALLBACK=error refuses them.");
 }
 
@@ -122,23 +123,25 @@ at::Tensor backTo(const at::Tensor &tensor, c10::Device device)
 }  // namespace
 
 at::Tensor fallbackConvolution(const at::Tensor &input, const at::Tensor &weight, const std::optional<at::Tensor> &bias,
-                               at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
-                               at::IntArrayRef outputPadding, int64_t groups)
+                               at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
+                               bool transposed, at::IntArrayRef outputPadding, int64_t groups)
 {
   note("aten::convolution", describe(input));
-  const auto result = at::convolution(toCpu(input), toCpu(weight), bias ? toCpu(*bias) : at::Tensor(), stride, padding, dilation,
-                                      transposed, outputPadding, groups);
+  const auto result = at::convolution(toCpu(input), toCpu(weight), bias ? toCpu(*bias) : at::Tensor(), stride, padding,
+                                      dilation, transposed, outputPadding, groups);
   return backTo(result, input.device());
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> fallbackConvolutionBackward(
-    const at::Tensor &grad, const at::Tensor &input, const at::Tensor &weight, at::IntArrayRef stride, at::IntArrayRef padding,
-    at::IntArrayRef dilation, bool transposed, at::IntArrayRef outputPadding, int64_t groups, std::array<bool, 3> wanted)
+    const at::Tensor &grad, const at::Tensor &input, const at::Tensor &weight, at::IntArrayRef stride,
+    at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef outputPadding, int64_t groups,
+    std::array<bool, 3> wanted)
 {
   note("aten::convolution_backward", describe(input));
   const int64_t outputs = weight.size(transposed ? 1 : 0) * (transposed ? groups : 1);
-  const auto [dx, dw, db] = at::convolution_backward(toCpu(grad), toCpu(input), toCpu(weight), at::IntArrayRef(outputs), stride,
-                                                     padding, dilation, transposed, outputPadding, groups, wanted);
+  const auto [dx, dw, db] =
+      at::convolution_backward(toCpu(grad), toCpu(input), toCpu(weight), at::IntArrayRef(outputs), stride, padding,
+                               dilation, transposed, outputPadding, groups, wanted);
   return {backTo(dx, input.device()), backTo(dw, input.device()), backTo(db, input.device())};
 }
 

@@ -29,11 +29,12 @@ void fallback(const c10::OperatorHandle &op, torch::jit::Stack *stack);
 // Convolutions that the device does not have: 1-D and 3-D, transposed, float64. The operators that
 // PyTorch calls on us have no CPU kernel of their own, so the boxed fallback cannot do these.
 at::Tensor fallbackConvolution(const at::Tensor &input, const at::Tensor &weight, const std::optional<at::Tensor> &bias,
-                               at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
-                               at::IntArrayRef outputPadding, int64_t groups);
+                               at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
+                               bool transposed, at::IntArrayRef outputPadding, int64_t groups);
 std::tuple<at::Tensor, at::Tensor, at::Tensor> fallbackConvolutionBackward(
-    const at::Tensor &grad, const at::Tensor &input, const at::Tensor &weight, at::IntArrayRef stride, at::IntArrayRef padding,
-    at::IntArrayRef dilation, bool transposed, at::IntArrayRef outputPadding, int64_t groups, std::array<bool, 3> wanted);
+    const at::Tensor &grad, const at::Tensor &input, const at::Tensor &weight, at::IntArrayRef stride,
+    at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef outputPadding, int64_t groups,
+    std::array<bool, 3> wanted);
 
 // A copy between neuron tensors that the device cannot do, through the CPU.
 void fallbackCopy(const at::Tensor &from, const at::Tensor &to);

@@ -31,8 +31,11 @@ struct Nll {
   int64_t rows, classes;
 
   Nll(const Tensor &self, const Tensor &labels, const std::optional<Tensor> &weights)
-      : input(self.dim() == 1 ? self.unsqueeze(0) : self), target(labels.dim() == 0 ? labels.unsqueeze(0) : labels),
-        weight(weights && weights->defined() ? *weights : Tensor()), rows(input.size(0)), classes(input.size(1))
+      : input(self.dim() == 1 ? self.unsqueeze(0) : self),
+        target(labels.dim() == 0 ? labels.unsqueeze(0) : labels),
+        weight(weights && weights->defined() ? *weights : Tensor()),
+        rows(input.size(0)),
+        classes(input.size(1))
   {
     if (rows == 0 || classes == 0)
       throw NotNative("nll_loss of nothing");
@@ -58,8 +61,9 @@ struct Nll {
   }
 };
 
-std::tuple<Tensor &, Tensor &> nllForward(const Tensor &self, const Tensor &labels, const std::optional<Tensor> &weights,
-                                          int64_t reduction, int64_t ignore, Tensor &out, Tensor &total)
+std::tuple<Tensor &, Tensor &> nllForward(const Tensor &self, const Tensor &labels,
+                                          const std::optional<Tensor> &weights, int64_t reduction, int64_t ignore,
+                                          Tensor &out, Tensor &total)
 {
   const Nll nll(self, labels, weights);
   const auto type = computeType(self.scalar_type());
@@ -160,13 +164,14 @@ Tensor &pairLoss(const char *name, at::ArrayRef<Tensor> operands, at::ArrayRef<a
 }
 
 // Gradient by the input: formula of grad, then as above.
-Tensor &pairGradient(const char *name, const Tensor &grad, at::ArrayRef<Tensor> operands, at::ArrayRef<at::Scalar> scalars,
-                     int64_t reduction, const Tensor &out, Pair formula)
+Tensor &pairGradient(const char *name, const Tensor &grad, at::ArrayRef<Tensor> operands,
+                     at::ArrayRef<at::Scalar> scalars, int64_t reduction, const Tensor &out, Pair formula)
 {
   at::native::resize_output(out, operands[0].sizes());
   c10::SmallVector<Tensor, 4> all{grad};
   all.append(operands.begin(), operands.end());
-  c10::SmallVector<at::Scalar, 3> values{reduction == at::Reduction::Mean ? 1.0 / static_cast<double>(operands[0].numel()) : 1.0};
+  c10::SmallVector<at::Scalar, 3> values{
+      reduction == at::Reduction::Mean ? 1.0 / static_cast<double>(operands[0].numel()) : 1.0};
   values.append(scalars.begin(), scalars.end());
   const size_t scale = all.size();
   elementwise(name, out, all, values, computeType(operands[0].scalar_type()), [&](c10::ArrayRef<V> x) {
@@ -216,11 +221,11 @@ Tensor &smoothL1Loss(const Tensor &self, const Tensor &target, int64_t reduction
                   quadraticThenLinear);
 }
 
-Tensor &smoothL1LossBackward(const Tensor &grad, const Tensor &self, const Tensor &target, int64_t reduction, double beta,
-                             Tensor &out)
+Tensor &smoothL1LossBackward(const Tensor &grad, const Tensor &self, const Tensor &target, int64_t reduction,
+                             double beta, Tensor &out)
 {
-  return pairGradient("smooth_l1_loss_backward", grad, {self, target}, {beta, beta > 0 ? 0.5 / beta : 0.0, 1.0}, reduction,
-                      out, quadraticThenLinearSlope);
+  return pairGradient("smooth_l1_loss_backward", grad, {self, target}, {beta, beta > 0 ? 0.5 / beta : 0.0, 1.0},
+                      reduction, out, quadraticThenLinearSlope);
 }
 
 Tensor &huberLossOut(const Tensor &self, const Tensor &target, int64_t reduction, double delta, Tensor &out)
@@ -257,15 +262,16 @@ V crossEntropySlope(c10::ArrayRef<V> x)
   return x.size() > 2 ? slope * x[2] : slope;
 }
 
-Tensor &binaryCrossEntropyOut(const Tensor &self, const Tensor &target, const std::optional<Tensor> &weight, int64_t reduction,
-                              Tensor &out)
+Tensor &binaryCrossEntropyOut(const Tensor &self, const Tensor &target, const std::optional<Tensor> &weight,
+                              int64_t reduction, Tensor &out)
 {
   if (weight && weight->defined())
     return pairLoss("weighted_bce", {self, target, *weight}, {}, reduction, out, crossEntropy);
   return pairLoss("bce", {self, target}, {}, reduction, out, crossEntropy);
 }
 
-Tensor binaryCrossEntropy(const Tensor &self, const Tensor &target, const std::optional<Tensor> &weight, int64_t reduction)
+Tensor binaryCrossEntropy(const Tensor &self, const Tensor &target, const std::optional<Tensor> &weight,
+                          int64_t reduction)
 {
   Tensor out = at::empty({0}, self.options());
   return binaryCrossEntropyOut(self, target, weight, reduction, out);

@@ -54,8 +54,8 @@ Tensor emptyStrided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optiona
   TORCH_CHECK(at::layout_or_default(layout) == at::kStrided, "neuron tensors are strided, not ", *layout);
   TORCH_CHECK(!c10::pinned_memory_or_default(pin), "only host memory can be pinned");
   const c10::OptionalDeviceGuard guard(deviceOf(device));
-  return at::detail::empty_strided_generic(size, stride, &allocator(), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-                                           c10::dtype_or_default(dtype));
+  return at::detail::empty_strided_generic(
+      size, stride, &allocator(), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), c10::dtype_or_default(dtype));
 }
 
 const Tensor &resize(const Tensor &self, c10::IntArrayRef size, std::optional<at::MemoryFormat> format)
@@ -188,12 +188,13 @@ void copyToHost(const Tensor &from, const Tensor &to)
 {
   Tensor source = from;
   if (source.scalar_type() != to.scalar_type() || !source.is_non_overlapping_and_dense()) {
-    const auto type = hasDtype(to.scalar_type()) && hasDtype(from.scalar_type()) ? to.scalar_type() : from.scalar_type();
+    const auto type =
+        hasDtype(to.scalar_type()) && hasDtype(from.scalar_type()) ? to.scalar_type() : from.scalar_type();
     source = emptyLike(from, type, from.device());
     source.copy_(from);
   }
-  const bool direct = source.scalar_type() == to.scalar_type() && source.sizes() == to.sizes() &&
-                      source.strides() == to.strides();
+  const bool direct =
+      source.scalar_type() == to.scalar_type() && source.sizes() == to.sizes() && source.strides() == to.strides();
   const Tensor target = direct ? to : emptyLike(source, source.scalar_type(), at::kCPU);
   bytesToHost(target.mutable_data_ptr(), source, source.nbytes());
   if (!direct)
@@ -244,8 +245,9 @@ Tensor &arange(const at::Scalar &start, const at::Scalar &end, const at::Scalar 
 {
   const auto type = out.scalar_type();
   const bool whole = start.isIntegral(false) && end.isIntegral(false) && step.isIntegral(false);
-  const double items = whole ? std::ceil(static_cast<double>(end.toLong() - start.toLong()) / static_cast<double>(step.toLong()))
-                             : std::ceil((end.toDouble() - start.toDouble()) / step.toDouble());
+  const double items =
+      whole ? std::ceil(static_cast<double>(end.toLong() - start.toLong()) / static_cast<double>(step.toLong()))
+            : std::ceil((end.toDouble() - start.toDouble()) / step.toDouble());
   TORCH_CHECK(step.toDouble() != 0, "step must be nonzero");
   TORCH_CHECK(items >= 0, "upper bound and lower bound inconsistent with step sign");
   const auto count = static_cast<int64_t>(items);
@@ -254,7 +256,9 @@ Tensor &arange(const at::Scalar &start, const at::Scalar &end, const at::Scalar 
   if (count == 0)
     return out;
   // The index is exact in fp32 below 2^24 only; above, and for 64-bit types, GPSIMD counts.
-  const auto compute = type == at::kLong || type == at::kDouble ? type : count < (1 << 24) ? computeType(type) : at::kDouble;
+  const auto compute = type == at::kLong || type == at::kDouble ? type
+                       : count < (1 << 24)                      ? computeType(type)
+                                                                : at::kDouble;
   Op op("arange", out.device().index());
   op.attribute(static_cast<int64_t>(compute));
   op.scalar(start, compute);
@@ -262,7 +266,8 @@ Tensor &arange(const at::Scalar &start, const at::Scalar &end, const at::Scalar 
   op.output(out);
   op.run([&](Graph &graph) {
     const int64_t dims[] = {count};
-    const V index = cast(iota(graph.raw(), at::isFloatingType(compute) ? NC_INT32 : ncDtype(compute), dims, 0), ncDtype(compute));
+    const V index =
+        cast(iota(graph.raw(), at::isFloatingType(compute) ? NC_INT32 : ncDtype(compute), dims, 0), ncDtype(compute));
     const V shape = graph.in(0) + index * graph.in(1);
     graph.out(0, out.dim() == 1 ? shape : reshape(shape, out.sizes()));
   });

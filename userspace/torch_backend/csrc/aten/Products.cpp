@@ -32,8 +32,8 @@ void requireProduct(const Tensor &a)
 }
 
 // out = beta * self + alpha * a @ b; self undefined: without it.
-Tensor &product(const char *name, const Tensor &self, const Tensor &a, const Tensor &b, const Scalar &beta, const Scalar &alpha,
-                Tensor &out)
+Tensor &product(const char *name, const Tensor &self, const Tensor &a, const Tensor &b, const Scalar &beta,
+                const Scalar &alpha, Tensor &out)
 {
   at::DimVector shape(a.sizes().begin(), a.sizes().end());
   shape.back() = b.size(-1);
@@ -83,17 +83,20 @@ Tensor &bmm(const Tensor &a, const Tensor &b, Tensor &out)
   return product("bmm", Tensor(), a, b, 1, 1, out);
 }
 
-Tensor &addmm(const Tensor &self, const Tensor &a, const Tensor &b, const Scalar &beta, const Scalar &alpha, Tensor &out)
+Tensor &addmm(const Tensor &self, const Tensor &a, const Tensor &b, const Scalar &beta, const Scalar &alpha,
+              Tensor &out)
 {
   return product("addmm", self, a, b, beta, alpha, out);
 }
 
-Tensor &baddbmm(const Tensor &self, const Tensor &a, const Tensor &b, const Scalar &beta, const Scalar &alpha, Tensor &out)
+Tensor &baddbmm(const Tensor &self, const Tensor &a, const Tensor &b, const Scalar &beta, const Scalar &alpha,
+                Tensor &out)
 {
   return product("baddbmm", self, a, b, beta, alpha, out);
 }
 
-Tensor &addmv(const Tensor &self, const Tensor &a, const Tensor &x, const Scalar &beta, const Scalar &alpha, Tensor &out)
+Tensor &addmv(const Tensor &self, const Tensor &a, const Tensor &x, const Scalar &beta, const Scalar &alpha,
+              Tensor &out)
 {
   at::native::resize_output(out, {a.size(0)});
   Tensor column = out.unsqueeze(1);
@@ -106,8 +109,8 @@ Tensor dot(const Tensor &a, const Tensor &b)
   TORCH_CHECK(a.dim() == 1 && b.dim() == 1, "1D tensors expected, but got ", a.dim(), "D and ", b.dim(), "D tensors");
   TORCH_CHECK(a.scalar_type() == b.scalar_type(), "dot : expected both vectors to have same dtype, but found ",
               a.scalar_type(), " and ", b.scalar_type());
-  TORCH_CHECK(a.numel() == b.numel(), "inconsistent tensor size, expected tensor [", a.numel(), "] and src [", b.numel(),
-              "] to have the same number of elements");
+  TORCH_CHECK(a.numel() == b.numel(), "inconsistent tensor size, expected tensor [", a.numel(), "] and src [",
+              b.numel(), "] to have the same number of elements");
   return at::sum(at::mul(a, b), a.scalar_type());
 }
 
@@ -116,14 +119,14 @@ Tensor dot(const Tensor &a, const Tensor &b)
 struct ConvArgs {
   struct nc_conv2d conv{};
 
-  ConvArgs(const Tensor &input, const Tensor &weight, at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
-           bool transposed, int64_t groups)
+  ConvArgs(const Tensor &input, const Tensor &weight, at::IntArrayRef stride, at::IntArrayRef padding,
+           at::IntArrayRef dilation, bool transposed, int64_t groups)
   {
     if (input.dim() != 4 || transposed)
       throw NotNative("convolutions other than 2-D");
     requireProduct(input);
-    TORCH_CHECK(weight.scalar_type() == input.scalar_type(), "convolution of ", input.scalar_type(), " with a weight of ",
-                weight.scalar_type());
+    TORCH_CHECK(weight.scalar_type() == input.scalar_type(), "convolution of ", input.scalar_type(),
+                " with a weight of ", weight.scalar_type());
     for (int i = 0; i < 2; i++) {
       conv.stride[i] = stride[i];
       conv.padding[i] = padding[i];
@@ -138,8 +141,9 @@ struct ConvArgs {
   }
 };
 
-Tensor convolutionNative(const Tensor &input, const Tensor &weight, const std::optional<Tensor> &bias, at::IntArrayRef stride,
-                   at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, int64_t groups)
+Tensor convolutionNative(const Tensor &input, const Tensor &weight, const std::optional<Tensor> &bias,
+                         at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
+                         int64_t groups)
 {
   const ConvArgs args(input, weight, stride, padding, dilation, transposed, groups);
   at::DimVector shape{input.size(0), weight.size(0)};
@@ -175,9 +179,11 @@ struct nc_type typeOf(const Tensor &tensor)
   return type;
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolutionBackwardNative(const Tensor &grad, const Tensor &input, const Tensor &weight,
-                                                       at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
-                                                       bool transposed, int64_t groups, std::array<bool, 3> wanted)
+std::tuple<Tensor, Tensor, Tensor> convolutionBackwardNative(const Tensor &grad, const Tensor &input,
+                                                             const Tensor &weight, at::IntArrayRef stride,
+                                                             at::IntArrayRef padding, at::IntArrayRef dilation,
+                                                             bool transposed, int64_t groups,
+                                                             std::array<bool, 3> wanted)
 {
   const ConvArgs args(input, weight, stride, padding, dilation, transposed, groups);
   Tensor dx, dw, db;
@@ -211,7 +217,8 @@ std::tuple<Tensor, Tensor, Tensor> convolutionBackwardNative(const Tensor &grad,
 }
 
 Tensor convolution(const Tensor &input, const Tensor &weight, const std::optional<Tensor> &bias, at::IntArrayRef stride,
-                   at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef outputPadding, int64_t groups)
+                   at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef outputPadding,
+                   int64_t groups)
 {
   try {
     return convolutionNative(input, weight, bias, stride, padding, dilation, transposed, groups);
@@ -221,14 +228,16 @@ Tensor convolution(const Tensor &input, const Tensor &weight, const std::optiona
 }
 
 std::tuple<Tensor, Tensor, Tensor> convolutionBackward(const Tensor &grad, const Tensor &input, const Tensor &weight,
-                                                       at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
-                                                       bool transposed, at::IntArrayRef outputPadding, int64_t groups,
+                                                       at::IntArrayRef stride, at::IntArrayRef padding,
+                                                       at::IntArrayRef dilation, bool transposed,
+                                                       at::IntArrayRef outputPadding, int64_t groups,
                                                        std::array<bool, 3> wanted)
 {
   try {
     return convolutionBackwardNative(grad, input, weight, stride, padding, dilation, transposed, groups, wanted);
   } catch (const NotNative &) {
-    return fallbackConvolutionBackward(grad, input, weight, stride, padding, dilation, transposed, outputPadding, groups, wanted);
+    return fallbackConvolutionBackward(grad, input, weight, stride, padding, dilation, transposed, outputPadding,
+                                       groups, wanted);
   }
 }
 

@@ -60,8 +60,8 @@ at::DimVector reducedShape(const Tensor &self, uint32_t axes, bool keep)
 }
 
 // result = formula(self in the type compute) where the formula reduces the axes, keeping dims.
-void reduceInto(const char *name, const Tensor &self, uint32_t axes, bool keep, at::ScalarType compute, const Tensor &out,
-                c10::function_ref<V(V)> formula)
+void reduceInto(const char *name, const Tensor &self, uint32_t axes, bool keep, at::ScalarType compute,
+                const Tensor &out, c10::function_ref<V(V)> formula)
 {
   at::native::resize_output(out, reducedShape(self, axes, keep));
   if (out.numel() == 0)
@@ -107,7 +107,8 @@ Tensor &prod(const Tensor &self, int64_t dim, bool keep, std::optional<at::Scala
 {
   const int64_t dims[] = {dim};
   const uint32_t axes = axesOf(at::IntArrayRef(dims), self.dim());
-  reduceInto("prod", self, axes, keep, sumType(out), out, [axes](V x) { return reduce(NC_REDUCE_PROD, x, axes, true); });
+  reduceInto("prod", self, axes, keep, sumType(out), out,
+             [axes](V x) { return reduce(NC_REDUCE_PROD, x, axes, true); });
   return out;
 }
 
@@ -118,14 +119,15 @@ Tensor prodAll(const Tensor &self, std::optional<at::ScalarType> type)
   if (self.numel() == 0)
     return out.fill_(1);
   const uint32_t axes = axesOf(std::nullopt, self.dim());
-  reduceInto("prod", self, axes, false, sumType(out), out, [axes](V x) { return reduce(NC_REDUCE_PROD, x, axes, true); });
+  reduceInto("prod", self, axes, false, sumType(out), out,
+             [axes](V x) { return reduce(NC_REDUCE_PROD, x, axes, true); });
   return out;
 }
 
 // --- variance, in two passes: the mean, then the squares of what differs from it
 
-Tensor &varianceInto(bool root, const Tensor &self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar> &correction,
-                     bool keep, Tensor &out, const Tensor &mean)
+Tensor &varianceInto(bool root, const Tensor &self, at::OptionalIntArrayRef dims,
+                     const std::optional<at::Scalar> &correction, bool keep, Tensor &out, const Tensor &mean)
 {
   const uint32_t axes = axesOf(dims, self.dim());
   const auto shape = reducedShape(self, axes, keep);
@@ -155,14 +157,15 @@ Tensor &varianceInto(bool root, const Tensor &self, at::OptionalIntArrayRef dims
 }
 
 template <bool root>
-Tensor &varianceOut(const Tensor &self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar> &correction, bool keep,
-                    Tensor &out)
+Tensor &varianceOut(const Tensor &self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar> &correction,
+                    bool keep, Tensor &out)
 {
   return varianceInto(root, self, dims, correction, keep, out, Tensor());
 }
 
 template <bool root>
-Tensor variance(const Tensor &self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar> &correction, bool keep)
+Tensor variance(const Tensor &self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar> &correction,
+                bool keep)
 {
   Tensor out = at::empty({0}, self.options());
   return varianceOut<root>(self, dims, correction, keep, out);
@@ -199,8 +202,9 @@ Tensor &amin(const Tensor &self, at::IntArrayRef dims, bool keep, Tensor &out)
 
 Tensor extremeOfAll(const Tensor &self, nc_reduce_op op)
 {
-  TORCH_CHECK(self.numel() > 0, "max(): Expected reduction dim to be specified for input.numel() == 0. "
-                                "Specify the reduction dim with the 'dim' argument.");
+  TORCH_CHECK(self.numel() > 0,
+              "max(): Expected reduction dim to be specified for input.numel() == 0. "
+              "Specify the reduction dim with the 'dim' argument.");
   Tensor out = at::empty({}, self.options());
   return extreme(op == NC_REDUCE_MAX ? "max" : "min", op, self, axesOf(std::nullopt, self.dim()), false, out);
 }
@@ -218,8 +222,7 @@ Tensor min(const Tensor &self)
 // Any and all as extremes of x != 0.
 Tensor &truth(const char *name, nc_reduce_op op, const Tensor &self, uint32_t axes, bool keep, Tensor &out)
 {
-  reduceInto(name, self, axes, keep, at::kBool, out,
-             [=](V x) { return reduce(op, cast(x, NC_INT32), axes, true); });
+  reduceInto(name, self, axes, keep, at::kBool, out, [=](V x) { return reduce(op, cast(x, NC_INT32), axes, true); });
   return out;
 }
 
@@ -255,7 +258,8 @@ V indexOf(V x, V best, uint32_t dim)
   return reduce(NC_REDUCE_MIN, select(hit, position, none), 1u << dim, true);
 }
 
-Tensor &argExtreme(const char *name, nc_reduce_op op, const Tensor &self, std::optional<int64_t> dim, bool keep, Tensor &out)
+Tensor &argExtreme(const char *name, nc_reduce_op op, const Tensor &self, std::optional<int64_t> dim, bool keep,
+                   Tensor &out)
 {
   const Tensor flat = dim ? self : self.reshape({-1});
   const auto axis = static_cast<uint32_t>(dim ? at::maybe_wrap_dim(*dim, self.dim()) : 0);
@@ -340,7 +344,8 @@ Tensor &vectorNorm(const Tensor &self, const at::Scalar &ord, at::OptionalIntArr
 
 // --- softmax
 
-void softmaxInto(const char *name, const Tensor &self, int64_t dim, const Tensor &out, c10::function_ref<V(V, uint32_t)> formula)
+void softmaxInto(const char *name, const Tensor &self, int64_t dim, const Tensor &out,
+                 c10::function_ref<V(V, uint32_t)> formula)
 {
   at::native::resize_output(out, self.sizes());
   if (out.numel() == 0)
@@ -391,9 +396,8 @@ Tensor &softmaxGrad(const char *name, const Tensor &grad, const Tensor &y, int64
 
 Tensor &softmaxBackward(const Tensor &grad, const Tensor &y, int64_t dim, at::ScalarType, Tensor &out)
 {
-  return softmaxGrad("softmax_backward", grad, y, dim, out, [](V dy, V y, uint32_t axes) {
-    return (dy - reduce(NC_REDUCE_SUM, dy * y, axes, true)) * y;
-  });
+  return softmaxGrad("softmax_backward", grad, y, dim, out,
+                     [](V dy, V y, uint32_t axes) { return (dy - reduce(NC_REDUCE_SUM, dy * y, axes, true)) * y; });
 }
 
 Tensor &logSoftmaxBackward(const Tensor &grad, const Tensor &y, int64_t dim, at::ScalarType, Tensor &out)
@@ -405,8 +409,9 @@ Tensor &logSoftmaxBackward(const Tensor &grad, const Tensor &y, int64_t dim, at:
 
 // --- layer norm: rows of the last dims, seen as [rows, columns]
 
-std::tuple<Tensor, Tensor, Tensor> layerNorm(const Tensor &input, at::IntArrayRef normalized, const std::optional<Tensor> &weight,
-                                             const std::optional<Tensor> &bias, double eps)
+std::tuple<Tensor, Tensor, Tensor> layerNorm(const Tensor &input, at::IntArrayRef normalized,
+                                             const std::optional<Tensor> &weight, const std::optional<Tensor> &bias,
+                                             double eps)
 {
   const int64_t columns = c10::multiply_integers(normalized);
   const int64_t rows = columns ? input.numel() / columns : 0;
@@ -453,8 +458,9 @@ std::tuple<Tensor, Tensor, Tensor> layerNorm(const Tensor &input, at::IntArrayRe
   return {y, mean, rstd};
 }
 
-std::tuple<Tensor, Tensor, Tensor> layerNormBackward(const Tensor &grad, const Tensor &input, at::IntArrayRef normalized,
-                                                     const Tensor &mean, const Tensor &rstd, const std::optional<Tensor> &weight,
+std::tuple<Tensor, Tensor, Tensor> layerNormBackward(const Tensor &grad, const Tensor &input,
+                                                     at::IntArrayRef normalized, const Tensor &mean, const Tensor &rstd,
+                                                     const std::optional<Tensor> &weight,
                                                      const std::optional<Tensor> &bias, std::array<bool, 3> wanted)
 {
   const int64_t columns = c10::multiply_integers(normalized);

@@ -1,10 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "Image.h"
 
+#include <map>
+#include <mutex>
+
 #include "../runtime/Allocator.h"
 #include "../runtime/Stream.h"
 
 namespace neuron {
+
+namespace {
+
+// Loaded once a device and kept, so that a fault can name it and the next launch costs a look-up.
+nrtx_program_t *programOf(c10::DeviceIndex device, const std::string &image)
+{
+  static std::mutex mutex;
+  static auto &programs = *new std::map<std::pair<c10::DeviceIndex, std::string>, nrtx_program_t *>;
+  std::lock_guard<std::mutex> lock(mutex);
+  auto &program = programs[{device, image}];
+  if (!program)
+    NEURON_CHECK(nrtx_program_load(device, image.data(), image.size(), &program));
+  return program;
+}
+
+}  // namespace
 
 void launchImage(const std::string &image, const std::vector<at::Tensor> &tensors)
 {
@@ -18,18 +37,8 @@ void launchImage(const std::string &image, const std::vector<at::Tensor> &tensor
     const Place place = placeOf(tensor.const_data_ptr(), tensor.storage().data_ptr());
     args.push_back({place.buffer, place.offset, tensor.nbytes()});
   }
-  nrtx_program_t *program = nullptr;
-  NEURON_CHECK(nrtx_program_load(device, image.data(), image.size(), &program));
-  const NRT_STATUS status =
-      nrtx_launch(currentNativeStream(device), program, args.data(), static_cast<uint32_t>(args.size()));
-  // The text belongs to the thread's last call, so it is read before the program goes; it lives on in flight.
-  try {
-    checkStatus(status, "launch_image");
-  } catch (...) {
-    nrtx_program_unload(program);
-    throw;
-  }
-  nrtx_program_unload(program);
+  NEURON_CHECK(nrtx_launch(currentNativeStream(device), programOf(device, image), args.data(),
+                           static_cast<uint32_t>(args.size())));
 }
 
 }  // namespace neuron

@@ -192,8 +192,8 @@ int Op::input(const at::Tensor &tensor, at::IntArrayRef sizes)
 {
   if (tensor.device().is_cpu() && tensor.dim() == 0)
     return scalar(at::_local_scalar_dense(tensor), computeType(tensor.scalar_type()));
-  TORCH_CHECK(tensor.device() == c10::Device(kNeuron, device_), name_, ": expected all tensors on neuron:",
-              static_cast<int>(device_), ", but one is on ", tensor.device());
+  TORCH_CHECK(tensor.device() == c10::Device(kNeuron, device_), name_,
+              ": expected all tensors on neuron:", static_cast<int>(device_), ", but one is on ", tensor.device());
   return inputAs(tensor, sizes, tensor.scalar_type());
 }
 
@@ -233,8 +233,8 @@ void Op::resolveAliases()
     bool clash = false;
     for (size_t i = 0; i < operands_.size(); i++) {
       const auto &operand = operands_[i];
-      if (!operand.tensor.defined() || operand.tensor.storage().unsafeGetStorageImpl() !=
-                                           result.tensor.storage().unsafeGetStorageImpl())
+      if (!operand.tensor.defined() ||
+          operand.tensor.storage().unsafeGetStorageImpl() != result.tensor.storage().unsafeGetStorageImpl())
         continue;
       const auto [from, to] = extent(operand.tensor);
       if (to <= begin || end <= from)
@@ -250,7 +250,8 @@ void Op::resolveAliases()
     }
     if (clash) {
       result.wanted = result.tensor;
-      result.tensor = at::empty_strided(result.wanted.sizes(), at::infer_dense_strides(result.wanted.sizes(), result.wanted.strides()),
+      result.tensor = at::empty_strided(result.wanted.sizes(),
+                                        at::infer_dense_strides(result.wanted.sizes(), result.wanted.strides()),
                                         result.wanted.options());
       result.alias = NC_NO_ALIAS;
     }

@@ -25,10 +25,7 @@ namespace neuron {
 // Thrown when the device cannot do it; the registration then goes to the CPU fallback.
 struct NotNative : std::exception {
   explicit NotNative(std::string why) : text(std::move(why)) {}
-  const char *what() const noexcept override
-  {
-    return text.c_str();
-  }
+  const char *what() const noexcept override { return text.c_str(); }
   std::string text;
 };
 
@@ -43,19 +40,13 @@ class Op {
 
   // A tensor seen with the shape sizes (broadcast). A 0-dim CPU tensor becomes a scalar.
   int input(const at::Tensor &tensor, at::IntArrayRef sizes);
-  int input(const at::Tensor &tensor)
-  {
-    return input(tensor, tensor.sizes());
-  }
+  int input(const at::Tensor &tensor) { return input(tensor, tensor.sizes()); }
   // The same with its bytes taken for another dtype of the same size.
   int inputAs(const at::Tensor &tensor, at::IntArrayRef sizes, at::ScalarType type);
   int scalar(const at::Scalar &value, at::ScalarType type);
 
   // Results, numbered from 0. The tensor has the right shape already.
-  int output(const at::Tensor &tensor)
-  {
-    return outputAs(tensor, tensor.scalar_type());
-  }
+  int output(const at::Tensor &tensor) { return outputAs(tensor, tensor.scalar_type()); }
   int outputAs(const at::Tensor &tensor, at::ScalarType type);
 
   // What else the graph depends on.
@@ -86,8 +77,8 @@ class Op {
   };
 
   struct Result {
-    at::Tensor tensor;   // where the launch writes
-    at::Tensor wanted;   // where it goes afterwards, if that overlaps an operand otherwise than exactly
+    at::Tensor tensor;  // where the launch writes
+    at::Tensor wanted;  // where it goes afterwards, if that overlaps an operand otherwise than exactly
     at::ScalarType type;
     uint32_t alias;
   };
@@ -108,22 +99,13 @@ class Op {
 class Graph {
  public:
   // Operand by number, as stored or in another dtype.
-  V in(int operand) const
-  {
-    return {graph_, values_[operand]};
-  }
-  V in(int operand, at::ScalarType type) const
-  {
-    return cast(in(operand), ncDtype(type));
-  }
+  V in(int operand) const { return {graph_, values_[operand]}; }
+  V in(int operand, at::ScalarType type) const { return cast(in(operand), ncDtype(type)); }
 
   // Rounds to the result's dtype and stores.
   void out(int result, V value);
 
-  nc_graph *raw() const
-  {
-    return graph_;
-  }
+  nc_graph *raw() const { return graph_; }
 
  private:
   friend class Op;

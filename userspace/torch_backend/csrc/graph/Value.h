@@ -19,10 +19,7 @@ struct V {
   nc_graph *graph = nullptr;
   nc_value id = 0;
 
-  struct nc_type type() const
-  {
-    return nc_type_of(graph, id);
-  }
+  struct nc_type type() const { return nc_type_of(graph, id); }
 
   bool isFloat() const
   {
@@ -30,12 +27,14 @@ struct V {
     return dtype == NC_FP32 || dtype == NC_BF16 || dtype == NC_FP16 || dtype == NC_FP64;
   }
 
-  // A constant of this value's dtype.
+  // A constant of this value's dtype, rounded to it; formulas compute in fp32, fp64 or integers.
   V constant(double value) const
   {
     const auto dtype = type().dtype;
-    return {graph, isFloat() ? nc_const_float(graph, dtype, value)
-                             : nc_const_int(graph, dtype, static_cast<int64_t>(value))};
+    if (dtype == NC_FP32)
+      value = static_cast<float>(value);
+    return {graph,
+            isFloat() ? nc_const_float(graph, dtype, value) : nc_const_int(graph, dtype, static_cast<int64_t>(value))};
   }
 };
 

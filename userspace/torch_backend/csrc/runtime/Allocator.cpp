@@ -28,7 +28,7 @@ constexpr size_t kSmallSegment = size_t(2) << 20;
 constexpr size_t kLargeSegment = size_t(32) << 20;  // for blocks below kAlone
 constexpr size_t kAlone = size_t(16) << 20;         // from here a block has its own segment
 constexpr size_t kSegmentGrain = size_t(2) << 20;
-constexpr size_t kReserved = size_t(1) << 44;       // addresses, all devices
+constexpr size_t kReserved = size_t(1) << 44;  // addresses, all devices
 
 struct Block;
 
@@ -48,13 +48,10 @@ struct Block {
   bool allocated = false;
   Block *prev = nullptr;  // neighbours in the segment
   Block *next = nullptr;
-  std::set<c10::StreamId> users;     // other streams, by recordStream
-  std::vector<nrtx_point> pending;   // what must be reached before it is free
+  std::set<c10::StreamId> users;    // other streams, by recordStream
+  std::vector<nrtx_point> pending;  // what must be reached before it is free
 
-  bool small() const
-  {
-    return segment->size <= kSmallSegment;
-  }
+  bool small() const { return segment->size <= kSmallSegment; }
 };
 
 struct BySize {
@@ -164,9 +161,9 @@ class DeviceHeap {
   void eachStat(F f)
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    for (auto *array : {&stats_.allocation, &stats_.segment, &stats_.active, &stats_.inactive_split,
-                        &stats_.allocated_bytes, &stats_.reserved_bytes, &stats_.active_bytes,
-                        &stats_.inactive_split_bytes, &stats_.requested_bytes})
+    for (auto *array :
+         {&stats_.allocation, &stats_.segment, &stats_.active, &stats_.inactive_split, &stats_.allocated_bytes,
+          &stats_.reserved_bytes, &stats_.active_bytes, &stats_.inactive_split_bytes, &stats_.requested_bytes})
       for (auto &stat : *array)
         f(stat);
   }
@@ -256,11 +253,12 @@ class DeviceHeap {
     struct nrtx_core_info info{};
     nrtx_core_info(device_, &info);
     const auto aggregate = static_cast<size_t>(StatType::AGGREGATE);
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "neuron:", static_cast<int>(device_), " is out of memory: tried to allocate ",
-                     requested, " bytes; of the device's ", info.hbm_bytes, " bytes of HBM ", info.hbm_free,
-                     " are free; this process has ", stats_.allocated_bytes[aggregate].current, " bytes in tensors and ",
-                     stats_.reserved_bytes[aggregate].current,
-                     " reserved on this core. Free tensors, or use smaller batches; HBM is shared by the cores of a device.");
+    TORCH_CHECK_WITH(
+        OutOfMemoryError, false, "neuron:", static_cast<int>(device_), " is out of memory: tried to allocate ",
+        requested, " bytes; of the device's ", info.hbm_bytes, " bytes of HBM ", info.hbm_free,
+        " are free; this process has ", stats_.allocated_bytes[aggregate].current, " bytes in tensors and ",
+        stats_.reserved_bytes[aggregate].current,
+        " reserved on this core. Free tensors, or use smaller batches; HBM is shared by the cores of a device.");
   }
 
   void split(Block *block, size_t size)
@@ -283,15 +281,9 @@ class DeviceHeap {
     pool(tail).insert(tail);
   }
 
-  std::set<Block *, BySize> &pool(const Block *block)
-  {
-    return block->small() ? small_ : large_;
-  }
+  std::set<Block *, BySize> &pool(const Block *block) { return block->small() ? small_ : large_; }
 
-  bool isFree(const Block *block) const
-  {
-    return block && !block->allocated && block->pending.empty();
-  }
+  bool isFree(const Block *block) const { return block && !block->allocated && block->pending.empty(); }
 
   // Into the pool, one with its free neighbours.
   void release(Block *block)
@@ -405,20 +397,14 @@ class NeuronAllocator final : public c10::DeviceAllocator {
     return {block->ptr, block, &freeBlock, where};
   }
 
-  c10::DeleterFnPtr raw_deleter() const override
-  {
-    return nullptr;
-  }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
 
   void copy_data(void *, const void *, size_t) const override
   {
     TORCH_CHECK_NOT_IMPLEMENTED(false, "neuron memory is not copied by address; use Tensor.copy_()");
   }
 
-  bool initialized() override
-  {
-    return deviceCount() > 0;
-  }
+  bool initialized() override { return deviceCount() > 0; }
 
   void emptyCache(c10::MempoolId_t) override
   {
@@ -432,10 +418,7 @@ class NeuronAllocator final : public c10::DeviceAllocator {
       heap(block->device).recordStream(block, stream.id());
   }
 
-  DeviceStats getDeviceStats(c10::DeviceIndex device) override
-  {
-    return heap(device).stats();
-  }
+  DeviceStats getDeviceStats(c10::DeviceIndex device) override { return heap(device).stats(); }
 
   void resetAccumulatedStats(c10::DeviceIndex device) override
   {
@@ -496,15 +479,9 @@ class HostAllocator final : public c10::Allocator {
     return {ptr, ptr, &freePinned, c10::DeviceType::CPU};
   }
 
-  c10::DeleterFnPtr raw_deleter() const override
-  {
-    return nullptr;
-  }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
 
-  void copy_data(void *dest, const void *src, size_t count) const override
-  {
-    default_copy_data(dest, src, count);
-  }
+  void copy_data(void *dest, const void *src, size_t count) const override { default_copy_data(dest, src, count); }
 };
 
 }  // namespace

@@ -17,51 +17,24 @@ class NeuronGenerator final : public c10::GeneratorImpl {
   {
   }
 
-  void set_current_seed(uint64_t seed) override
-  {
-    cpu_.set_current_seed(seed);
-  }
+  void set_current_seed(uint64_t seed) override { cpu_.set_current_seed(seed); }
 
-  void set_offset(uint64_t offset) override
-  {
-    cpu_.set_offset(offset);
-  }
+  void set_offset(uint64_t offset) override { cpu_.set_offset(offset); }
 
-  uint64_t get_offset() const override
-  {
-    return cpu_.get_offset();
-  }
+  uint64_t get_offset() const override { return cpu_.get_offset(); }
 
-  uint64_t current_seed() const override
-  {
-    return cpu_.current_seed();
-  }
+  uint64_t current_seed() const override { return cpu_.current_seed(); }
 
-  uint64_t seed() override
-  {
-    return cpu_.seed();
-  }
+  uint64_t seed() override { return cpu_.seed(); }
 
-  void set_state(const c10::TensorImpl &state) override
-  {
-    cpu_.unsafeGetGeneratorImpl()->set_state(state);
-  }
+  void set_state(const c10::TensorImpl &state) override { cpu_.unsafeGetGeneratorImpl()->set_state(state); }
 
-  c10::intrusive_ptr<c10::TensorImpl> get_state() const override
-  {
-    return cpu_.unsafeGetGeneratorImpl()->get_state();
-  }
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override { return cpu_.unsafeGetGeneratorImpl()->get_state(); }
 
-  const at::Generator &cpu() const
-  {
-    return cpu_;
-  }
+  const at::Generator &cpu() const { return cpu_; }
 
  private:
-  NeuronGenerator *clone_impl() const override
-  {
-    return new NeuronGenerator(device().index(), cpu_.clone());
-  }
+  NeuronGenerator *clone_impl() const override { return new NeuronGenerator(device().index(), cpu_.clone()); }
 
   at::Generator cpu_;
 };

@@ -16,25 +16,16 @@ struct Event {
 };
 
 struct GuardImpl final : public c10::impl::DeviceGuardImplInterface {
-  c10::DeviceType type() const override
-  {
-    return kNeuron;
-  }
+  c10::DeviceType type() const override { return kNeuron; }
 
   c10::Device exchangeDevice(c10::Device device) const override
   {
     return {kNeuron, neuron::exchangeDevice(device.index())};
   }
 
-  c10::Device getDevice() const override
-  {
-    return {kNeuron, currentDevice()};
-  }
+  c10::Device getDevice() const override { return {kNeuron, currentDevice()}; }
 
-  void setDevice(c10::Device device) const override
-  {
-    setCurrentDevice(device.index());
-  }
+  void setDevice(c10::Device device) const override { setCurrentDevice(device.index()); }
 
   void uncheckedSetDevice(c10::Device device) const noexcept override
   {
@@ -62,17 +53,12 @@ struct GuardImpl final : public c10::impl::DeviceGuardImplInterface {
     return poolStream(device.has_index() ? device.index() : currentDevice(), priority);
   }
 
-  c10::Stream exchangeStream(c10::Stream stream) const override
-  {
-    return neuron::exchangeStream(stream);
-  }
+  c10::Stream exchangeStream(c10::Stream stream) const override { return neuron::exchangeStream(stream); }
 
-  c10::DeviceIndex deviceCount() const noexcept override
-  {
-    return neuron::deviceCount();
-  }
+  c10::DeviceIndex deviceCount() const noexcept override { return neuron::deviceCount(); }
 
-  void record(void **event, const c10::Stream &stream, const c10::DeviceIndex device, const c10::EventFlag) const override
+  void record(void **event, const c10::Stream &stream, const c10::DeviceIndex device,
+              const c10::EventFlag) const override
   {
     TORCH_CHECK(device == -1 || device == stream.device_index(), "an event of neuron:", static_cast<int>(device),
                 " was recorded on a stream of neuron:", static_cast<int>(stream.device_index()));
@@ -95,10 +81,7 @@ struct GuardImpl final : public c10::impl::DeviceGuardImplInterface {
     return !it || nrtx_point_reached(it->point);
   }
 
-  void destroyEvent(void *event, const c10::DeviceIndex) const noexcept override
-  {
-    delete static_cast<Event *>(event);
-  }
+  void destroyEvent(void *event, const c10::DeviceIndex) const noexcept override { delete static_cast<Event *>(event); }
 
   void synchronizeEvent(void *event) const override
   {
@@ -106,10 +89,7 @@ struct GuardImpl final : public c10::impl::DeviceGuardImplInterface {
       nrtx_point_sync(it->point);
   }
 
-  bool queryStream(const c10::Stream &stream) const override
-  {
-    return nrtx_stream_idle(nativeStream(stream));
-  }
+  bool queryStream(const c10::Stream &stream) const override { return nrtx_stream_idle(nativeStream(stream)); }
 
   void synchronizeStream(const c10::Stream &stream) const override
   {
@@ -133,7 +113,8 @@ struct GuardImpl final : public c10::impl::DeviceGuardImplInterface {
     TORCH_CHECK(from && to && from->recorded && to->recorded, "both events must be recorded before elapsed_time()");
     nrtx_point_sync(from->point);
     nrtx_point_sync(to->point);
-    return (static_cast<double>(nrtx_point_device_ns(to->point)) - static_cast<double>(nrtx_point_device_ns(from->point))) /
+    return (static_cast<double>(nrtx_point_device_ns(to->point)) -
+            static_cast<double>(nrtx_point_device_ns(from->point))) /
            1e6;
   }
 };
