@@ -30,15 +30,15 @@
 #include "neuron_queue.h"
 #include "neuron_udma.h"
 
-#define IP_GRANULE	   4096ull
-#define IP_RING_LOG2	   8
-#define IP_RING		   (1u << IP_RING_LOG2) /* launches a context keeps in flight */
-#define IP_SLOT_RING	   8192u /* slot table entries of a context */
-#define IP_CTX_VECTORS	   32u /* MSI-X vectors of contexts; lanes have the others */
-#define IP_LANES	   V3_CORES /* UDMA queues for copies */
-#define IP_LANE_RING	   1024u /* descriptors */
-#define IP_LANE_BATCH	   256u /* descriptors between two markers */
-#define IP_LANE_BATCHES	   64u
+#define IP_GRANULE	4096ull
+#define IP_RING_LOG2	8
+#define IP_RING		(1u << IP_RING_LOG2) /* launches a context keeps in flight */
+#define IP_SLOT_RING	8192u /* slot table entries of a context */
+#define IP_CTX_VECTORS	32u /* MSI-X vectors of contexts; lanes have the others */
+#define IP_LANES	V3_CORES /* UDMA queues for copies */
+#define IP_LANE_RING	1024u /* descriptors */
+#define IP_LANE_BATCH	256u /* descriptors between two markers */
+#define IP_LANE_BATCHES 64u
 /* Long, since a busy host may starve the threads of the device. */
 #define IP_COPY_TIMEOUT_NS 120000000000ull
 #define IP_WATCH_NS	   200000000ull /* period of the worker's look at what is in flight */

@@ -27,16 +27,16 @@ typedef void (*nm_log_fn)(void *user, int level, const char *text);
 #define NM_LOG_TRACE 3
 
 struct nm_config {
-	unsigned int cores;      /* NeuronCores, 1..8; 0: 8 */
-	uint64_t hbm_bytes;      /* of each of the 4 stacks, power of two >= 64 MiB; 0: 4 GiB */
-	uint64_t serial;         /* 0: a fixed default */
-	unsigned int device_id;  /* position in the server, MISC RAM device id */
-	int log_level;           /* NM_LOG_*, messages above it are dropped */
-	nm_log_fn log;           /* NULL: stderr */
+	unsigned int cores; /* NeuronCores, 1..8; 0: 8 */
+	uint64_t hbm_bytes; /* of each of the 4 stacks, power of two >= 64 MiB; 0: 4 GiB */
+	uint64_t serial; /* 0: a fixed default */
+	unsigned int device_id; /* position in the server, MISC RAM device id */
+	int log_level; /* NM_LOG_*, messages above it are dropped */
+	nm_log_fn log; /* NULL: stderr */
 	void (*irq)(void *user, unsigned int vector); /* MSI-X vector fired, unmasked */
 	/* Host memory that was mapped with ptr NULL; 0 or -errno. NULL: none is. */
 	int (*dma)(void *user, uint64_t iova, void *buf, size_t size, bool write);
-	void *user;              /* passed to log, irq and dma */
+	void *user; /* passed to log, irq and dma */
 };
 
 /* Creates a powered-on device. 0, or -EINVAL (message logged), -ENOMEM. */
