@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all tests of the device share."""
 
-import gc
 import warnings
 from collections.abc import Iterator
 
@@ -18,7 +17,6 @@ def native() -> Iterator[None]:
     torch.neuron.set_fallback("error")
     torch.neuron.reset_fallback_counts()
     yield
-    gc.collect()
     torch.neuron.synchronize()
 
 
