@@ -269,6 +269,12 @@ def test_shapes(shape):
 
 def test_errors_name_the_mistake():
     a = torch.ones(3, device="neuron")
+    with pytest.raises(RuntimeError, match="two bool tensors is not supported"):
+        (a > 0) - (a > 1)
+    with pytest.raises(RuntimeError, match="must not be a floating point"):
+        torch.add(a.long(), a.long(), alpha=0.5)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        a.long().mul_(a)
     with pytest.raises(RuntimeError, match="must match the size"):
         a + torch.ones(4, device="neuron")
     with pytest.raises(RuntimeError, match="same device|all tensors"):
