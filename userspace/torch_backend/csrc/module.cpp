@@ -99,8 +99,7 @@ PYBIND11_MODULE(_C, m)
     synchronizeDevice(static_cast<c10::DeviceIndex>(device));
   });
   m.def("stats", [](int device, bool reset) { return stats(static_cast<c10::DeviceIndex>(device), reset); });
-  m.def("default_generator",
-        [](int device) { return defaultGenerator(static_cast<c10::DeviceIndex>(device)).current_seed(); });
+  m.def("default_generator", [](int device) { return defaultGenerator(static_cast<c10::DeviceIndex>(device)); });
   m.def("manual_seed", [](int device, uint64_t seed) {
     auto generator = defaultGenerator(static_cast<c10::DeviceIndex>(device));
     std::lock_guard<std::mutex> lock(generator.mutex());

@@ -119,6 +119,37 @@ def test_generator(fallback):
     assert generator.initial_seed() == 7 and generator.device.type == "neuron"
 
 
+def test_generator_state(fallback):
+    state = torch.neuron.get_rng_state()
+    a = torch.rand(4, device="neuron")
+    with torch.random.fork_rng(devices=[0], device_type="neuron"):
+        torch.rand(9, device="neuron")
+    b = torch.rand(4, device="neuron")
+    torch.neuron.set_rng_state(state)
+    assert torch.equal(torch.rand(4, device="neuron").cpu(), a.cpu())
+    assert torch.equal(torch.rand(4, device="neuron").cpu(), b.cpu())
+    torch.manual_seed(11)
+    assert torch.neuron.initial_seed() == 11
+
+
+@pytest.mark.skipif(torch.neuron.device_count() < 2, reason="needs two cores")
+def test_two_cores():
+    a = torch.arange(5.0, device="neuron:0")
+    b = a.to("neuron:1")
+    assert (b + 1).device.index == 1 and torch.equal((b + 1).cpu(), a.cpu() + 1)
+    net = torch.nn.Linear(5, 2).to("neuron:1")
+    net(b).sum().backward()
+    assert net.weight.grad.device.index == 1
+    with pytest.raises(RuntimeError, match="same device"):
+        a + b
+
+
+def test_workers_made_by_fork_do_not_touch_the_device():
+    assert torch.ones(3, device="neuron").sum().item() == 3
+    loader = torch.utils.data.DataLoader(torch.arange(20.0), batch_size=5, num_workers=2)
+    assert [batch.to("neuron").sum().item() for batch in loader] == [10, 35, 60, 85]
+
+
 def test_serialisation(tmp_path):
     x = {
         "a": torch.arange(6, device="neuron").view(2, 3),

@@ -20,7 +20,9 @@ def test_current_stream_is_per_context():
     with side:
         assert torch.neuron.current_stream() == side
     assert torch.neuron.current_stream() == default
-    torch.accelerator.set_stream(side)
+    with torch.neuron.stream(side), torch.neuron.stream(None):
+        assert torch.neuron.current_stream() == side
+    torch.neuron.set_stream(side)
     assert torch.accelerator.current_stream() == side
     torch.accelerator.set_stream(default)
 

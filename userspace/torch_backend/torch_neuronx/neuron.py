@@ -109,6 +109,16 @@ def current_stream(device: _Device = None) -> torch.Stream:
     return torch.accelerator.current_stream(torch.device("neuron", _index(device)))
 
 
+def set_stream(stream: torch.Stream) -> None:
+    """Make a stream this thread's current one."""
+    torch.accelerator.set_stream(stream)
+
+
+def stream(stream: torch.Stream | None) -> contextlib.AbstractContextManager:
+    """Context in which a stream is the current one; None changes nothing."""
+    return contextlib.nullcontext() if stream is None else stream
+
+
 # --- memory: counted by the caching allocator, for tensors of this process
 
 
@@ -162,6 +172,21 @@ def empty_cache() -> None:
 def manual_seed(seed: int) -> None:
     """Seed the current device's generator."""
     _C.manual_seed(_C.current_device(), seed)
+
+
+def initial_seed() -> int:
+    """Seed of the current device's generator."""
+    return _C.default_generator(_C.current_device()).initial_seed()
+
+
+def get_rng_state(device: _Device = None) -> torch.Tensor:
+    """State of a device's generator, as bytes on the CPU."""
+    return _C.default_generator(_index(device)).get_state()
+
+
+def set_rng_state(state: torch.Tensor, device: _Device = None) -> None:
+    """Restore a state from get_rng_state()."""
+    _C.default_generator(_index(device)).set_state(state)
 
 
 def manual_seed_all(seed: int) -> None:
