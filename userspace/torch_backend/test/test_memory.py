@@ -76,12 +76,12 @@ def test_out_of_memory_names_sizes_and_recovers():
 
 def test_full_hbm_and_freeing_makes_it_work_again():
     free, _ = torch.neuron.mem_get_info()
-    part = free // 4
+    part = free // 16  # a buffer is contiguous: loaded programs may stand in the way of larger ones
     held = []
     with pytest.raises(torch.OutOfMemoryError):
-        for _ in range(6):
+        for _ in range(18):
             held.append(torch.empty(part, dtype=torch.uint8, device="neuron"))
-    assert 2 <= len(held) <= 4
+    assert 8 <= len(held) <= 16
     held.pop()
     assert torch.empty(part, dtype=torch.uint8, device="neuron").numel() == part
 
