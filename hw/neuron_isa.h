@@ -296,6 +296,66 @@ static inline __u32 isa_dtype_bytes(__u32 dtype)
 	}
 }
 
+/* Name of an engine, NULL for an unknown one. */
+static inline const char *isa_engine_name(__u32 engine)
+{
+	switch (engine) {
+	case ISA_TENSOR:
+		return "tensor";
+	case ISA_VECTOR:
+		return "vector";
+	case ISA_SCALAR:
+		return "scalar";
+	case ISA_GPSIMD:
+		return "gpsimd";
+	case ISA_SYNC:
+		return "sync";
+	default:
+		return (const char *)0;
+	}
+}
+
+/* Name of an opcode in reports and listings, NULL for an unknown one. */
+static inline const char *isa_opcode_name(__u32 opcode)
+{
+	switch (opcode) {
+	case ISA_HALT:
+		return "halt";
+	case ISA_NOP:
+		return "nop";
+	case ISA_DMA:
+		return "dma";
+	case ISA_MEMSET:
+		return "memset";
+	case ISA_COPY:
+		return "copy";
+	case ISA_TENSOR_TENSOR:
+		return "tensor_tensor";
+	case ISA_TENSOR_SCALAR:
+		return "tensor_scalar";
+	case ISA_SCALAR_TENSOR_TENSOR:
+		return "scalar_tensor_tensor";
+	case ISA_REDUCE:
+		return "reduce";
+	case ISA_ACTIVATION:
+		return "activation";
+	case ISA_COPY_PREDICATED:
+		return "copy_predicated";
+	case ISA_IOTA:
+		return "iota";
+	case ISA_PARTITION_REDUCE:
+		return "partition_reduce";
+	case ISA_LOAD_STATIONARY:
+		return "load_stationary";
+	case ISA_MATMUL:
+		return "matmul";
+	case ISA_TRANSPOSE:
+		return "transpose";
+	default:
+		return (const char *)0;
+	}
+}
+
 HW_ASSERT_SIZE(struct isa_tile, 40);
 HW_ASSERT_SIZE(struct isa_compute, 160);
 HW_ASSERT_SIZE(struct isa_dma, 160);

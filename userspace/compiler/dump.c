@@ -114,42 +114,9 @@ size_t nc_graph_dump(const nc_graph *graph, char *text, size_t size)
 
 static const char *opcode_name(uint32_t opcode)
 {
-	switch (opcode) {
-	case ISA_HALT:
-		return "halt";
-	case ISA_NOP:
-		return "nop";
-	case ISA_DMA:
-		return "dma";
-	case ISA_MEMSET:
-		return "memset";
-	case ISA_COPY:
-		return "copy";
-	case ISA_TENSOR_TENSOR:
-		return "tensor_tensor";
-	case ISA_TENSOR_SCALAR:
-		return "tensor_scalar";
-	case ISA_SCALAR_TENSOR_TENSOR:
-		return "scalar_tensor_tensor";
-	case ISA_REDUCE:
-		return "reduce";
-	case ISA_ACTIVATION:
-		return "activation";
-	case ISA_COPY_PREDICATED:
-		return "copy_predicated";
-	case ISA_IOTA:
-		return "iota";
-	case ISA_PARTITION_REDUCE:
-		return "partition_reduce";
-	case ISA_LOAD_STATIONARY:
-		return "load_stationary";
-	case ISA_MATMUL:
-		return "matmul";
-	case ISA_TRANSPOSE:
-		return "transpose";
-	default:
-		return "?";
-	}
+	const char *name = isa_opcode_name(opcode);
+
+	return name ? name : "?";
 }
 
 static const char *isa_dtype_name(uint32_t dtype)
@@ -249,7 +216,6 @@ static void put_inst(struct text *t, uint32_t pc, const struct isa_inst *inst)
 
 size_t nc_program_dump(const struct nc_program *program, char *text, size_t size)
 {
-	static const char *const engines[] = { "tensor", "vector", "scalar", "gpsimd", "sync" };
 	static const char *const kinds[] = { "input", "output", "inout", "scratch", "scalar" };
 	const struct nprog_header *h = program->image;
 	const struct nprog_slot *slots;
@@ -270,7 +236,7 @@ size_t nc_program_dump(const struct nc_program *program, char *text, size_t size
 			(const struct isa_inst *)((const char *)h + h->stream[e].offset);
 
 		if (h->stream[e].count)
-			put(&t, "%s\n", engines[e]);
+			put(&t, "%s\n", isa_engine_name(e));
 		for (uint32_t i = 0; i < h->stream[e].count; i++)
 			put_inst(&t, i, &inst[i]);
 	}

@@ -79,51 +79,18 @@ NRT_STATUS nrti_errno(int error, const char *fmt, ...)
 
 /* --- faults ------------------------------------------------------------------------ */
 
-static const char *const engines[] = { "tensor", "vector", "scalar", "gpsimd", "sync" };
-
 static const char *engine_name(uint32_t engine)
 {
-	return engine < EXI_ENGINES ? engines[engine] : "";
+	const char *name = isa_engine_name(engine);
+
+	return name ? name : "";
 }
 
 static const char *opcode_name(uint32_t opcode)
 {
-	switch (opcode) {
-	case ISA_HALT:
-		return "halt";
-	case ISA_NOP:
-		return "nop";
-	case ISA_DMA:
-		return "dma";
-	case ISA_MEMSET:
-		return "memset";
-	case ISA_COPY:
-		return "copy";
-	case ISA_TENSOR_TENSOR:
-		return "tensor_tensor";
-	case ISA_TENSOR_SCALAR:
-		return "tensor_scalar";
-	case ISA_SCALAR_TENSOR_TENSOR:
-		return "scalar_tensor_tensor";
-	case ISA_REDUCE:
-		return "reduce";
-	case ISA_ACTIVATION:
-		return "activation";
-	case ISA_COPY_PREDICATED:
-		return "copy_predicated";
-	case ISA_IOTA:
-		return "iota";
-	case ISA_PARTITION_REDUCE:
-		return "partition_reduce";
-	case ISA_LOAD_STATIONARY:
-		return "load_stationary";
-	case ISA_MATMUL:
-		return "matmul";
-	case ISA_TRANSPOSE:
-		return "transpose";
-	default:
-		return "unknown opcode";
-	}
+	const char *name = isa_opcode_name(opcode);
+
+	return name ? name : "unknown opcode";
 }
 
 static const struct {
@@ -193,7 +160,7 @@ NRT_STATUS nrti_fault_text(const struct nrti_ctx_state *state, const char *progr
 		return NRT_HW_ERROR;
 	}
 	if (state->engine < EXI_ENGINES)
-		append(text, bytes, ": %s engine, instruction %u (%s)", engines[state->engine],
+		append(text, bytes, ": %s engine, instruction %u (%s)", engine_name(state->engine),
 		       state->pc, opcode_name(state->opcode));
 	if (state->slot != UINT32_MAX)
 		append(text, bytes, ": slot %u", state->slot);
