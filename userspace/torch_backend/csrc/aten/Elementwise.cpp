@@ -25,11 +25,6 @@ at::ScalarType opType(const at::TensorIteratorBase &iter)
   return computeType(iter.common_dtype());
 }
 
-at::Tensor operandOf(const at::TensorIteratorBase &iter, int index)
-{
-  return iter.tensor(index);
-}
-
 void overIterator(const char *name, at::TensorIteratorBase &iter, at::ArrayRef<at::Scalar> scalars,
                   at::ScalarType compute, c10::function_ref<V(c10::ArrayRef<V>)> formula)
 {

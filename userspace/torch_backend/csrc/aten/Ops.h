@@ -18,9 +18,6 @@ namespace neuron {
 // A 1-element value in the type that PyTorch computes in.
 at::ScalarType opType(const at::TensorIteratorBase &iter);
 
-// The operands of an iterator with their original shapes.
-at::Tensor operandOf(const at::TensorIteratorBase &iter, int index);
-
 // Runs a formula over an iterator: results get cast to their dtype.
 void overIterator(const char *name, at::TensorIteratorBase &iter, at::ArrayRef<at::Scalar> scalars,
                   at::ScalarType compute, c10::function_ref<V(c10::ArrayRef<V>)> formula);
