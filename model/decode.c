@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "crc32c.h"
+#include "neuron_crc32c.h"
 #include "neuron_program_check.h"
 #include "timing.h"
 
@@ -225,7 +225,7 @@ int nm_decode(const void *image, size_t size, uint32_t arch, struct nm_program *
 	memcpy(copy, image, size);
 	want = copy->crc32c;
 	copy->crc32c = 0;
-	crc = nm_crc32c(0, copy, size);
+	crc = hw_crc32c(0, copy, size);
 	if (nprog_check(copy, size, arch, &found))
 		ret = bad_image(fault, found.offset, found.limit);
 	else if (crc != want)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "crc32c.h"
+#include "neuron_crc32c.h"
 #include "inproc_priv.h"
 #include "neuron_program_check.h"
 
@@ -31,8 +31,8 @@ static int check_sum(struct nm_inproc *ip, const void *image, uint64_t size)
 
 	memcpy(&header, image, sizeof(header));
 	header.crc32c = 0;
-	crc = nm_crc32c(0, &header, sizeof(header));
-	crc = nm_crc32c(crc, (const uint8_t *)image + sizeof(header), size - sizeof(header));
+	crc = hw_crc32c(0, &header, sizeof(header));
+	crc = hw_crc32c(crc, (const uint8_t *)image + sizeof(header), size - sizeof(header));
 	if (crc == ((const struct nprog_header *)image)->crc32c)
 		return 0;
 	ip_log(ip, NM_LOG_GUEST, "program '%s': checksum is 0x%08x, should be 0x%08x", header.name,

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "crc32c.h"
+#include "neuron_crc32c.h"
 #include "device.h"
 
 #define RO(off, n, step) REG_(#off, REG_RO, off, n, step, 0, 0)
@@ -150,8 +150,8 @@ static bool crc_ok(const struct mbox_request *req, const uint8_t *payload, size_
 	uint32_t crc;
 
 	zeroed.crc = 0;
-	crc = nm_crc32c(0, &zeroed, sizeof(zeroed));
-	return nm_crc32c(crc, payload, n) == req->crc;
+	crc = hw_crc32c(0, &zeroed, sizeof(zeroed));
+	return hw_crc32c(crc, payload, n) == req->crc;
 }
 
 /* Blocks of registers that firmware can read: device address of each part of the APB BAR. */

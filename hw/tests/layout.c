@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "../neuron_crc32c.h"
 #include "../neuron_mailbox.h"
 #include "../neuron_map_v3.h"
 #include "../neuron_notify.h"

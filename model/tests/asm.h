@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "crc32c.h"
+#include "neuron_crc32c.h"
 #include "neuron_isa.h"
 #include "neuron_program.h"
 #include "neuron_queue.h"
@@ -123,7 +123,7 @@ static inline void asm_seal(void *image, size_t size)
 	struct nprog_header *h = image;
 
 	h->crc32c = 0;
-	h->crc32c = nm_crc32c(0, image, size);
+	h->crc32c = hw_crc32c(0, image, size);
 }
 
 /* Ends every stream that has instructions with HALT unless it is there; the caller frees the image. */

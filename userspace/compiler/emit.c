@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "crc32c.h"
+#include "neuron_crc32c.h"
 #include "lir.h"
 #include "neuron_queue.h"
 
@@ -236,7 +236,7 @@ void nci_emit(struct lir *lir, const struct lsched *sched, struct nc_program *pr
 	put_streams(lir, sched, at);
 	if (lir->n_consts)
 		memcpy(image + h.const_offset, lir->consts, lir->n_consts);
-	((struct nprog_header *)image)->crc32c = nci_crc32c(image, bytes);
+	((struct nprog_header *)image)->crc32c = hw_crc32c(0, image, bytes);
 	program->image = image;
 	program->bytes = bytes;
 	program->n_slots = lir->n_slots;
