@@ -30,6 +30,10 @@ test: ## every test; a log per stage in build/logs
 check: ## formatting, style, static analysis, licences
 	$(Q)$(RUN) tests/check
 
+test-lts: ## the VM's tests on the long-term kernel, 6.12
+	$(Q)$(RUN) tests/build release
+	$(Q)$(RUN) tests/vm/lts
+
 kunit: ## the driver's KUnit suites
 	$(Q)$(RUN) tests/kunit
 
@@ -43,4 +47,4 @@ vm: build ## a root shell in the VM with the device attached
 clean: ## remove build/; the environment stays in the cache
 	$(Q)rm -rf build
 
-.PHONY: help env build demo test check kunit bench vm clean
+.PHONY: help env build demo test test-lts check kunit bench vm clean
