@@ -41,10 +41,14 @@ bench: ## times against PyTorch's CPU backend
 	$(Q)$(RUN) tests/build release
 	$(Q)$(RUN) env PYTHONPATH=$(B)/python python3 bench/bench.py
 
+timing-check: ## the device's timing model against published figures
+	$(Q)$(RUN) tests/build release
+	$(Q)$(RUN) $(B)/model/timing_check
+
 vm: build ## a root shell in the VM with the device attached
 	$(Q)$(RUN) tests/vm/run --shell
 
 clean: ## remove build/; the environment stays in the cache
 	$(Q)rm -rf build
 
-.PHONY: help env build demo test test-lts check kunit bench vm clean
+.PHONY: help env build demo test test-lts check kunit bench timing-check vm clean

@@ -13,8 +13,10 @@ static const uint32_t clock_khz[EXI_ENGINES] = {
 	[ISA_GPSIMD] = 1200000, [ISA_SYNC] = 1200000,
 };
 
-/* NKI Performance Guide: access of SBUF or PSUM, once an instruction. */
-#define ACCESS_CYCLES 60
+/* NKI Performance Guide: access of SBUF or PSUM, once an instruction; about 100 in all when there
+ * are far fewer than 128 elements a partition. */
+#define ACCESS_CYCLES	   60
+#define COMPUTE_CYCLES_MIN 100
 
 /* NKI Performance Guide: issue interval of a matmul is max(N, 64) cycles; fp32 takes four passes. */
 #define MATMUL_CYCLES_MIN 64
@@ -153,7 +155,10 @@ void nm_time_compute(struct nm_inst *inst, const struct nm_compute *c, unsigned 
 		cycles = gpsimd_cycles(inst, c);
 		break;
 	}
-	inst->busy_ps = cycles_ps(cycles + ACCESS_CYCLES, engine);
+	cycles += ACCESS_CYCLES;
+	if (cycles < COMPUTE_CYCLES_MIN)
+		cycles = COMPUTE_CYCLES_MIN;
+	inst->busy_ps = cycles_ps(cycles, engine);
 	inst->latency_ps = cycles_ps(ACCESS_CYCLES, engine);
 }
 

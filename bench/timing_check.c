@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The timing model against published figures of trn2; `make timing-check`.
+ *
+ * Each row runs a program of the instruction in question on a core of the model. A rate or interval
+ * is the difference between a program with 2 n of them and one with n, so that the launch itself
+ * and the start of the pipeline drop out. What no public page says for trn2 is not in the table, and
+ * a published figure is what its page says, not what silicon was seen to do. Fails when one is more
+ * than 15 % off.
+ *
+ * Pages (AWS Neuron documentation 2.33): [arch] Trainium2 Architecture Guide for NKI, [perf] NKI
+ * Performance Guide, [dma] Guideline to Avoid Under-Utilizing DMA Bandwidth, [act]
+ * nki.isa.activation.
+ */
+#include <math.h>
+
+#include "rig.h"
+
+#define N_INSTS	  40
+#define TENSOR_HZ 2.4e9
+#define VECTOR_HZ 0.96e9
+#define SCALAR_HZ 1.2e9
+
+/* Appends n of what a row is about. */
+typedef void (*emit_fn)(struct program *p, unsigned int n);
+
+/* Device time of a program of n, ns. */
+static double time_of(struct rig *r, emit_fn emit, unsigned int n)
+{
+	static const struct exi_slot slot = { .base = 0,
+					      .size = 16u << 20,
+					      .rights = EXI_SLOT_READ | EXI_SLOT_WRITE };
+	struct program *p = calloc(1, sizeof(*p));
+	struct exi_record rec;
+
+	asm_slot(p, NPROG_SLOT_INOUT, slot.size);
+	emit(p, n);
+	rec = rig_program(r, p, &slot);
+	free(p);
+	if (rec.status != EXI_OK) {
+		fprintf(stderr,
+			"timing_check: fault %u of engine %u at pc %u, value 0x%llx, limit "
+			"0x%llx\n",
+			rec.status, rec.engine, rec.pc, (unsigned long long)rec.value,
+			(unsigned long long)rec.limit);
+		exit(1);
+	}
+	return (double)(rec.end_ns - rec.start_ns);
+}
+
+static double interval(struct rig *r, emit_fn emit)
+{
+	return (time_of(r, emit, 2 * N_INSTS) - time_of(r, emit, N_INSTS)) / N_INSTS;
+}
+
+/* --- what is timed ------------------------------------------------------------------------ */
+
+static struct isa_tile sbuf(unsigned int dtype, uint32_t offset, uint32_t n)
+{
+	return asm_row(ISA_SPACE_SBUF, dtype, 0, 128, offset, n);
+}
+
+static void load_stationary(struct program *p, unsigned int dtype)
+{
+	asm_inst(p, ISA_TENSOR, ISA_LOAD_STATIONARY)->compute.src0 = sbuf(dtype, 0, 128);
+}
+
+static void matmul(struct program *p, unsigned int dtype, uint32_t n)
+{
+	struct isa_inst *in = asm_inst(p, ISA_TENSOR, ISA_MATMUL);
+
+	in->compute.dst = asm_row(ISA_SPACE_PSUM, ISA_FP32, 0, 128, 0, n);
+	in->compute.src0 = sbuf(dtype, 4096, n);
+}
+
+static void matmuls(struct program *p, unsigned int n, unsigned int dtype, uint32_t columns)
+{
+	load_stationary(p, dtype);
+	while (n--)
+		matmul(p, dtype, columns);
+}
+
+static void matmul_bf16(struct program *p, unsigned int n)
+{
+	matmuls(p, n, ISA_BF16, 512);
+}
+
+static void matmul_narrow(struct program *p, unsigned int n)
+{
+	matmuls(p, n, ISA_BF16, 32);
+}
+
+static void matmul_fp32(struct program *p, unsigned int n)
+{
+	matmuls(p, n, ISA_FP32, 512);
+}
+
+static void gemm_bf16(struct program *p, unsigned int n)
+{
+	while (n--) {
+		load_stationary(p, ISA_BF16);
+		matmul(p, ISA_BF16, 512);
+	}
+}
+
+static void gemm_fp32(struct program *p, unsigned int n)
+{
+	while (n--) {
+		load_stationary(p, ISA_FP32);
+		matmul(p, ISA_FP32, 512);
+	}
+}
+
+static void elementwise(struct program *p, unsigned int opcode, struct isa_tile dst,
+			struct isa_tile src)
+{
+	struct isa_inst *in = asm_inst(p, ISA_VECTOR, opcode);
+
+	in->compute.dst = dst;
+	in->compute.src0 = src;
+	if (opcode == ISA_TENSOR_TENSOR) {
+		in->compute.src1 = src;
+		in->compute.op0 = ISA_ADD;
+	}
+}
+
+static void vector_fp32(struct program *p, unsigned int n)
+{
+	while (n--)
+		elementwise(p, ISA_COPY, sbuf(ISA_FP32, 65536, 8192), sbuf(ISA_FP32, 0, 8192));
+}
+
+static void vector_copy_bf16(struct program *p, unsigned int n)
+{
+	while (n--)
+		elementwise(p, ISA_COPY, sbuf(ISA_BF16, 65536, 16384), sbuf(ISA_BF16, 0, 16384));
+}
+
+static void vector_psum_bf16(struct program *p, unsigned int n)
+{
+	while (n--)
+		elementwise(p, ISA_COPY, sbuf(ISA_BF16, 65536, 1024),
+			    asm_row(ISA_SPACE_PSUM, ISA_BF16, 0, 128, 0, 1024));
+}
+
+static void vector_add_bf16(struct program *p, unsigned int n)
+{
+	while (n--)
+		elementwise(p, ISA_TENSOR_TENSOR, sbuf(ISA_BF16, 65536, 16384),
+			    sbuf(ISA_BF16, 0, 16384));
+}
+
+static void vector_strided(struct program *p, unsigned int n)
+{
+	struct isa_tile src = sbuf(ISA_FP32, 0, 4096);
+
+	src.step[ISA_TILE_DIMS - 1] = 8;
+	while (n--)
+		elementwise(p, ISA_COPY, sbuf(ISA_FP32, 140000, 4096), src);
+}
+
+static void activation(struct program *p, uint32_t n, bool accumulate)
+{
+	struct isa_inst *in = asm_inst(p, ISA_SCALAR, ISA_ACTIVATION);
+	const float one = 1;
+
+	in->compute.dst = sbuf(ISA_FP32, 65536, n);
+	in->compute.src0 = sbuf(ISA_FP32, 0, n);
+	in->compute.op0 = ISA_ACT_EXP;
+	memcpy(&in->compute.imm0, &one, sizeof(one));
+	if (accumulate) {
+		in->flags = ISA_F_ACCUM;
+		in->compute.src1 = sbuf(ISA_FP32, 131072, 1);
+	}
+}
+
+static void scalar_exp(struct program *p, unsigned int n)
+{
+	while (n--)
+		activation(p, 8192, false);
+}
+
+static void scalar_sum(struct program *p, unsigned int n)
+{
+	while (n--)
+		activation(p, 512, true);
+}
+
+static void scalar_tiny(struct program *p, unsigned int n)
+{
+	while (n--)
+		activation(p, 1, false);
+}
+
+/* A chain: each transfer waits for the one before it. */
+static void dma_small(struct program *p, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		struct isa_inst *in = asm_dma(p, ISA_SYNC, 0, 1,
+					      asm_chip(ISA_SPACE_SBUF, 0, 1, 0, 64, 1),
+					      asm_flat(0, 0, 64, 1));
+
+		if (i)
+			asm_wait(in, 0, i);
+		asm_update(in, 0, 1);
+	}
+}
+
+static void dma_rows(struct program *p, unsigned int n, uint32_t bytes)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		struct isa_dma_side src = asm_flat(0, 0, 128, 65536);
+
+		src.ndim = 2;
+		src.step[1] = 1;
+		src.count[1] = bytes;
+		asm_dma(p, ISA_SYNC, 0, 1, asm_chip(ISA_SPACE_SBUF, 0, 128, 0, bytes, 1), src);
+	}
+}
+
+static void dma_64k(struct program *p, unsigned int n)
+{
+	dma_rows(p, n, 65536);
+}
+
+static void dma_2k(struct program *p, unsigned int n)
+{
+	dma_rows(p, n, 2048);
+}
+
+/* --- the table ---------------------------------------------------------------------------- */
+
+struct row {
+	const char *what, *page, *unit;
+	emit_fn emit;
+	double published; /* in units */
+	double work; /* units = work / ns; 0: the interval itself, in ns */
+};
+
+static const struct row rows[] = {
+	{ "matmul bf16 N=512, interval", "perf", "ns", matmul_bf16, 512 / TENSOR_HZ * 1e9, 0 },
+	{ "matmul bf16 N=32, interval", "perf", "ns", matmul_narrow, 64 / TENSOR_HZ * 1e9, 0 },
+	{ "matmul fp32 N=512, interval", "perf", "ns", matmul_fp32, 4 * 512 / TENSOR_HZ * 1e9, 0 },
+	{ "new weights each 512 columns, bf16", "arch", "TFLOP/s", gemm_bf16, 79,
+	  2e-3 * 128 * 128 * 512 },
+	{ "new weights each 512 columns, fp32", "arch", "TFLOP/s", gemm_fp32, 20,
+	  2e-3 * 128 * 128 * 512 },
+	{ "vector fp32, N=8192", "perf", "ns", vector_fp32, 8192 / VECTOR_HZ * 1e9, 0 },
+	{ "vector copy bf16 in SBUF, 4x", "arch", "ns", vector_copy_bf16,
+	  16384 / 4 / VECTOR_HZ * 1e9, 0 },
+	{ "vector copy bf16 from PSUM, 2x", "arch", "ns", vector_psum_bf16,
+	  (1024 / 2 + 60) / VECTOR_HZ * 1e9, 0 },
+	{ "vector add bf16 in SBUF, 2x", "arch", "ns", vector_add_bf16, 16384 / 2 / VECTOR_HZ * 1e9,
+	  0 },
+	{ "vector fp32, 32-byte steps, half", "perf", "ns", vector_strided,
+	  2 * 4096 / VECTOR_HZ * 1e9, 0 },
+	{ "scalar fp32, N=8192", "perf", "ns", scalar_exp, 8192 / SCALAR_HZ * 1e9, 0 },
+	{ "scalar with sum, N=512", "act", "ns", scalar_sum, (512 + 64 + 60) / SCALAR_HZ * 1e9, 0 },
+	{ "scalar, N=1, back to back", "perf", "ns", scalar_tiny, 100 / SCALAR_HZ * 1e9, 0 },
+	{ "DMA of 64 B, to its semaphore", "dma", "ns", dma_small, 2000, 0 },
+	{ "DMA HBM to SBUF, 64 KiB a partition", "dma", "GB/s", dma_64k, 368, 128.0 * 65536 },
+	{ "DMA HBM to SBUF, 2 KiB a partition", "dma", "GB/s", dma_2k, 368, 128.0 * 2048 },
+};
+
+int main(void)
+{
+	const size_t n = sizeof(rows) / sizeof(rows[0]);
+	struct rig *r = rig_create();
+	unsigned int within = 0;
+
+	rig_queue(r, 0, 1);
+	printf("%-38s %-5s %10s %10s  %-8s %s\n", "trn2, one core", "page", "published", "model",
+	       "unit", "deviation");
+	for (const struct row *row = rows; row < rows + n; row++) {
+		double ns = interval(r, row->emit);
+		double model = row->work ? row->work / ns : ns;
+		double off = 100 * (model / row->published - 1);
+
+		within += fabs(off) <= 15;
+		printf("%-38s %-5s %10.1f %10.1f  %-8s %+.1f %%\n", row->what, row->page,
+		       row->published, model, row->unit, off);
+	}
+	printf("%u of %zu within 15 %%\n", within, n);
+	rig_destroy(r);
+	return within < n;
+}
