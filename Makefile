@@ -34,12 +34,17 @@ test-lts: ## the VM's tests on the long-term kernel, 6.12
 	$(Q)$(RUN) tests/build release
 	$(Q)$(RUN) tests/vm/lts
 
+test-debug: ## the VM's tests on a kernel with KASAN, lockdep, kmemleak, fault injection
+	$(Q)$(RUN) tests/build release
+	$(Q)$(RUN) tests/vm/debug
+
 kunit: ## the driver's KUnit suites
 	$(Q)$(RUN) tests/kunit
 
-bench: ## times against PyTorch's CPU backend
-	$(Q)$(RUN) tests/build release
+bench: build ## times against PyTorch's CPU backend, and of the ioctls in the VM
 	$(Q)$(RUN) env PYTHONPATH=$(B)/python python3 bench/bench.py
+	$(Q)$(RUN) tests/vm/modules
+	$(Q)$(RUN) tests/vm/run -- sh -c 'modprobe neuron && $(B)/tests/ioctl_bench'
 
 timing-check: ## the device's timing model against published figures
 	$(Q)$(RUN) tests/build release
@@ -51,4 +56,4 @@ vm: build ## a root shell in the VM with the device attached
 clean: ## remove build/; the environment stays in the cache
 	$(Q)rm -rf build
 
-.PHONY: help env build demo test test-lts check kunit bench timing-check vm clean
+.PHONY: help env build demo test test-lts test-debug check kunit bench timing-check vm clean

@@ -14,5 +14,7 @@ extern const struct CMUnitTest launch_tests[];
 extern const size_t launch_tests_count;
 extern const struct CMUnitTest life_tests[];
 extern const size_t life_tests_count;
+extern const struct CMUnitTest alloc_tests[];
+extern const size_t alloc_tests_count;
 
 #endif /* TESTS_VM_GROUPS_H */

@@ -22,6 +22,7 @@ int main(int argc, char **argv)
 	failed += RUN(args);
 	failed += RUN(memory);
 	failed += RUN(launch);
+	failed += RUN(alloc);
 	failed += RUN(life);
 	return failed != 0;
 }

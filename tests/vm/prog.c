@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Programs assembled by hand. */
 #include "dev.h"
+#include "neuron_crc32c.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,24 +72,12 @@ void dma_slot(struct isa_dma_side *side, unsigned int slot, uint64_t offset, uin
 	side->count[0] = bytes;
 }
 
-static uint32_t crc32c(const uint8_t *data, size_t size)
-{
-	uint32_t crc = ~0u;
-
-	for (size_t i = 0; i < size; i++) {
-		crc ^= data[i];
-		for (int bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
-	}
-	return ~crc;
-}
-
 void prog_seal(void *image, size_t size)
 {
 	struct nprog_header *h = image;
 
 	h->crc32c = 0;
-	h->crc32c = crc32c(image, size);
+	h->crc32c = hw_crc32c(0, image, size);
 }
 
 void *prog_image(const struct prog *p, size_t *size)
