@@ -102,6 +102,8 @@ static bool find_host(struct nm_device *dev, uint64_t iova, unsigned int right, 
 	const struct dma_map *map;
 	uint64_t at;
 
+	if (nm_armed(dev, NM_ARMED_GONE))
+		return false;
 	if (!nm_pci_bus_master(dev)) {
 		nm_guest_error(dev, GUEST_KEY(GUEST_BUS_MASTER, 0, 0),
 			       "access to host memory 0x%llx while PCI command has bus mastering "

@@ -167,7 +167,7 @@ static enum nm_verdict stall(void *user)
 {
 	struct nm_core *core = user;
 
-	if (core->bus.features(core->bus.dev) & EXI_FEATURE_STALL_DETECT)
+	if (!core->sim.hung && core->bus.features(core->bus.dev) & EXI_FEATURE_STALL_DETECT)
 		return NM_DEADLOCK;
 	pthread_mutex_lock(&core->lock);
 	while (!core->requests && !core->quit)
@@ -243,6 +243,7 @@ int nm_core_create(const struct nm_core_bus *bus, unsigned int index, struct nm_
 		goto err_free;
 	core->sim.exec.attention = &core->attention;
 	core->sim.ops = &sim_ops;
+	atomic_store(&core->sim.percent, 100);
 	core->sim.user = core;
 	pthread_mutex_init(&core->lock, NULL);
 	pthread_cond_init(&core->work, NULL);
@@ -508,4 +509,21 @@ void nm_core_reg_write(struct nm_core *core, uint32_t offset, uint32_t value)
 	if (mistake)
 		nm_core_log(core, NM_LOG_GUEST, "queue %u, register 0x%02x, value 0x%08x: %s",
 			    queue, reg, value, mistake);
+}
+
+/* --- faults ---------------------------------------------------------------------------- */
+
+void nm_core_inject_hang(struct nm_core *core, unsigned int engine, uint32_t launches)
+{
+	atomic_store(&core->sim.hangs[engine], launches);
+}
+
+uint32_t nm_core_hangs(struct nm_core *core, unsigned int engine)
+{
+	return atomic_load(&core->sim.hangs[engine]);
+}
+
+void nm_core_throttle(struct nm_core *core, unsigned int percent)
+{
+	atomic_store(&core->sim.percent, percent);
 }

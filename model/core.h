@@ -73,4 +73,9 @@ void nm_core_sem_write(struct nm_core *core, unsigned int sem, enum nm_sem_op op
 /* Device time of this core's clock, ns: end of the last thing it did. */
 uint64_t nm_core_time_ns(struct nm_core *core);
 
+/* Faults, see nm_inject_hang() and nm_inject_throttle(); any thread. Values are checked. */
+void nm_core_inject_hang(struct nm_core *core, unsigned int engine, uint32_t launches);
+uint32_t nm_core_hangs(struct nm_core *core, unsigned int engine);
+void nm_core_throttle(struct nm_core *core, unsigned int percent);
+
 #endif /* NM_CORE_H */

@@ -277,6 +277,8 @@ uint64_t nm_bar_read(struct nm_device *dev, unsigned int bar, uint64_t offset, u
 
 	if (!access_ok(dev, bar, offset, size))
 		return UINT64_MAX;
+	if (nm_armed(dev, NM_ARMED_GONE))
+		return size == 8 ? UINT64_MAX : UINT32_MAX;
 	if (bar == V3_BAR_DRAM) {
 		memcpy(&value, dev->hbm + offset, size);
 		return value;
@@ -290,7 +292,7 @@ uint64_t nm_bar_read(struct nm_device *dev, unsigned int bar, uint64_t offset, u
 void nm_bar_write(struct nm_device *dev, unsigned int bar, uint64_t offset, unsigned int size,
 		  uint64_t value)
 {
-	if (!access_ok(dev, bar, offset, size))
+	if (!access_ok(dev, bar, offset, size) || nm_armed(dev, NM_ARMED_GONE))
 		return;
 	if (bar == V3_BAR_DRAM) {
 		memcpy(dev->hbm + offset, &value, size);
@@ -335,7 +337,7 @@ static void *device_thread(void *arg)
 		if (dev->quiesce || !have_work(dev)) {
 			dev->busy = false;
 			pthread_cond_broadcast(&dev->idle);
-			pthread_cond_wait(&dev->work, &dev->lock);
+			nm_inject_wait(dev);
 			continue;
 		}
 		dev->busy = true;
@@ -518,6 +520,7 @@ static int check_config(struct nm_device *dev)
 int nm_device_create(const struct nm_config *config, struct nm_device **out)
 {
 	struct nm_device *dev = calloc(1, sizeof(*dev));
+	pthread_condattr_t monotonic;
 	int ret;
 
 	if (!dev)
@@ -526,7 +529,11 @@ int nm_device_create(const struct nm_config *config, struct nm_device **out)
 	dev->hbm_fd = -1;
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->log_lock, NULL);
-	pthread_cond_init(&dev->work, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&dev->work, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	dev->inject.percent = 100;
 	pthread_cond_init(&dev->idle, NULL);
 	pthread_rwlock_init(&dev->map_lock, NULL);
 	pthread_mutex_init(&dev->pci.lock, NULL);

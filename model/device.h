@@ -89,6 +89,26 @@ struct nq {
 	uint8_t phase;
 };
 
+/* Faults that neuron_model.h lets a test ask for. Under dev->lock but armed, which hot paths look
+ * at first. */
+#define NM_ARMED_IRQ	 1u
+#define NM_ARMED_MAILBOX 2u
+#define NM_ARMED_UDMA	 4u
+#define NM_ARMED_GONE	 8u
+struct inject {
+	_Atomic uint32_t armed;
+	uint32_t irqs[EXI_MSIX_VECTORS]; /* left to lose or delay */
+	uint32_t late_us[EXI_MSIX_VECTORS];
+	uint64_t late; /* vectors that will fire at due_ns, CLOCK_MONOTONIC */
+	uint64_t due_ns[EXI_MSIX_VECTORS];
+	enum nm_mailbox_fault mailbox;
+	uint32_t requests;
+	enum nm_udma_fault udma[V3_UDMA_ENGINES];
+	uint32_t turns[V3_UDMA_ENGINES];
+	uint32_t ecc[V3_HBM_STACKS + 1]; /* as MBOX_ECC_* */
+	unsigned int percent; /* of the clocks */
+};
+
 struct nm_device {
 	struct nm_config config; /* with defaults filled in */
 
@@ -129,6 +149,8 @@ struct nm_device {
 	_Atomic uint32_t features;
 	_Atomic uint32_t time_hi_latch;
 	struct nm_core *core[V3_CORES];
+
+	struct inject inject;
 
 	pthread_mutex_t log_lock;
 	uint64_t reported[NM_GUEST_ERRORS];
@@ -175,6 +197,8 @@ int nm_bus_copy(struct nm_device *dev, uint64_t dst, uint64_t src, size_t size, 
 void nm_pci_reset(struct nm_device *dev);
 bool nm_pci_bus_master(struct nm_device *dev);
 void nm_msix_raise(struct nm_device *dev, unsigned int vector);
+/* The same for one that no injected fault may take. */
+void nm_msix_deliver(struct nm_device *dev, unsigned int vector);
 /* Fires what irq_todo has gathered. Caller holds no lock. */
 void nm_irq_flush(struct nm_device *dev);
 bool nm_msix_window_read(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t *value);
@@ -210,5 +234,28 @@ bool nm_udma_run(struct nm_device *dev);
  * phase and time are filled in here. Any thread, without dev->lock. */
 void nm_notify_post(struct nm_device *dev, unsigned int core, unsigned int engine,
 		    struct nq_entry *entry);
+
+/* --- inject.c ----------------------------------------------------------------- */
+
+static inline bool nm_armed(struct nm_device *dev, uint32_t fault)
+{
+	return __builtin_expect(
+		atomic_load_explicit(&dev->inject.armed, memory_order_relaxed) & fault, 0);
+}
+
+/* Each: only when armed. True: the fault has replaced what the caller was about to do. */
+bool nm_inject_takes_irq(struct nm_device *dev, unsigned int vector); /* no lock held */
+/* dev->lock held, dropped meanwhile. reset: value of MBOX_RESET; addresses of the messages. */
+bool nm_inject_takes_request(struct nm_device *dev, uint32_t reset, uint64_t from, uint64_t to);
+/* dev->lock held. */
+bool nm_inject_takes_turn(struct nm_device *dev, unsigned int engine, enum nm_udma_fault *fault);
+
+/* Device thread, dev->lock held: waits for work, fires interrupts that are due. */
+void nm_inject_wait(struct nm_device *dev);
+/* Puts the counters back into fresh MISC RAM. dev->lock held. */
+void nm_inject_show_ecc(struct nm_device *dev);
+
+/* mailbox.c. Counter of a memory as the firmware shows it. */
+void nm_mailbox_set_ecc(struct nm_device *dev, unsigned int memory, uint32_t value);
 
 #endif /* NM_DEVICE_H */

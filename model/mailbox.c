@@ -92,6 +92,15 @@ void nm_mailbox_reset(struct nm_device *dev)
 	*block_value(b, R_SERIAL_HI, 0) = (uint32_t)(dev->config.serial >> 32);
 	dev->mailbox_triggered = false;
 	dev->reset_asked = false;
+	nm_inject_show_ecc(dev);
+}
+
+void nm_mailbox_set_ecc(struct nm_device *dev, unsigned int memory, uint32_t value)
+{
+	if (memory == NM_ECC_SRAM)
+		*block_value(dev->misc_ram, R_ECC_SRAM, 0) = value;
+	else
+		*block_value(dev->misc_ram, R_ECC_HBM, memory) = value;
 }
 
 int nm_mailbox_init(struct nm_device *dev, struct block *b)
@@ -316,6 +325,8 @@ static void run_reset(struct nm_device *dev, uint32_t map)
 
 void nm_mailbox_run(struct nm_device *dev)
 {
+	uint64_t from, to;
+
 	if (dev->reset_asked) {
 		dev->resetting = true;
 		dev->reset_asked = false;
@@ -323,6 +334,11 @@ void nm_mailbox_run(struct nm_device *dev)
 		return;
 	}
 	dev->mailbox_triggered = false;
+	from = (uint64_t)misc(dev, R_REQUEST_HI) << 32 | misc(dev, R_REQUEST_LO);
+	to = (uint64_t)misc(dev, R_RESPONSE_HI) << 32 | misc(dev, R_RESPONSE_LO);
+	if (nm_armed(dev, NM_ARMED_MAILBOX) &&
+	    nm_inject_takes_request(dev, misc(dev, R_RESET), from, to))
+		return;
 	if (misc(dev, R_RESET)) {
 		uint32_t type = misc(dev, R_RESET);
 		uint32_t map = misc(dev, R_RESET_MAP);
@@ -338,9 +354,6 @@ void nm_mailbox_run(struct nm_device *dev)
 				       "a map",
 				       type, map, MBOX_RESET_DEVICE, MBOX_RESET_CORES);
 	} else {
-		uint64_t from = (uint64_t)misc(dev, R_REQUEST_HI) << 32 | misc(dev, R_REQUEST_LO);
-		uint64_t to = (uint64_t)misc(dev, R_RESPONSE_HI) << 32 | misc(dev, R_RESPONSE_LO);
-
 		pthread_mutex_unlock(&dev->lock);
 		request(dev, from, to);
 		pthread_mutex_lock(&dev->lock);

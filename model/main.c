@@ -17,11 +17,12 @@
 
 struct options {
 	const char *socket;
+	const char *control;
 	bool once;
 	struct nm_config config;
 };
 
-enum { KEY_LOG = 'l', KEY_ONCE = 256, KEY_SERIAL, KEY_ID };
+enum { KEY_LOG = 'l', KEY_ONCE = 256, KEY_SERIAL, KEY_ID, KEY_CONTROL };
 
 static const struct argp_option option_table[] = {
 	{ "socket", 's', "PATH", 0, "UNIX socket to listen on (required)", 0 },
@@ -34,6 +35,8 @@ static const struct argp_option option_table[] = {
 	{ "device-id", KEY_ID, "N", 0, "routing id of the device in its server (default 0)", 0 },
 	{ "log-level", KEY_LOG, "LEVEL", 0,
 	  "error, guest (also mistakes of the driver; default), info or trace", 0 },
+	{ "control", KEY_CONTROL, "PATH", 0,
+	  "UNIX socket for commands, which see below; neuron-model-ctl sends them", 0 },
 	{ "once", KEY_ONCE, NULL, 0, "exit when the first client disconnects", 0 },
 	{ 0 },
 };
@@ -93,6 +96,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_LOG:
 		o->config.log_level = log_level(state, arg);
 		break;
+	case KEY_CONTROL:
+		o->control = arg;
+		break;
 	case KEY_ONCE:
 		o->once = true;
 		break;
@@ -114,7 +120,8 @@ static const struct argp argp = {
 	parse,
 	NULL,
 	"Serves a virtual Trainium2 to one vfio-user client at a time, for instance QEMU's "
-	"vfio-user-pci. Each client gets a freshly powered-on device.",
+	"vfio-user-pci. Each client gets a freshly powered-on device."
+	"\v" NM_CONTROL_HELP,
 	NULL,
 	NULL,
 	NULL,
@@ -180,6 +187,7 @@ static int accept_client(int listener, int stop_fd)
 int main(int argc, char **argv)
 {
 	struct options o = { .config = { .log_level = NM_LOG_GUEST } };
+	struct nm_control *control = NULL;
 	int listener, stop_fd, client, ret = 0;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &o);
@@ -187,12 +195,24 @@ int main(int argc, char **argv)
 	listener = listen_on(o.socket);
 	if (stop_fd < 0 || listener < 0)
 		return 1;
+	if (o.control) {
+		int fd = listen_on(o.control);
+
+		control = fd < 0 ? NULL : nm_control_create(fd);
+		if (!control) {
+			unlink(o.socket);
+			return 1;
+		}
+	}
 	do {
 		client = accept_client(listener, stop_fd);
 		if (client < 0)
 			break;
-		ret = vfio_user_serve(client, stop_fd, &o.config);
+		ret = vfio_user_serve(client, stop_fd, &o.config, control);
 	} while (!o.once && ret != -EINTR && ret != -EINVAL && ret != -ENOMEM);
+	nm_control_destroy(control);
+	if (o.control)
+		unlink(o.control);
 	unlink(o.socket);
 	close(listener);
 	return ret && ret != -EINTR;

@@ -88,4 +88,59 @@ uint64_t nm_guest_errors(struct nm_device *dev);
 /* Device time, ns since reset. */
 uint64_t nm_time_ns(struct nm_device *dev);
 
+/*
+ * Faults, for tests of drivers: the device behaves as one that is broken. Counts are of future
+ * events (launches, interrupts, requests, turns of a queue); a new call replaces the count of an
+ * earlier one, 0 ends it. Faults outlive a reset, as defects do, except where stated. From any
+ * thread but a callback. 0, or -EINVAL when there is no such part.
+ */
+
+/* Adds to the error counters that the firmware shows (they stop at 65535). A device reset leaves
+ * them. memory: HBM stack, or NM_ECC_SRAM. */
+#define NM_ECC_SRAM 4u
+int nm_inject_ecc(struct nm_device *dev, unsigned int memory, uint32_t corrected,
+		  uint32_t uncorrected);
+
+/* In the next launches that use the engine (ISA_TENSOR...), its first instruction never completes;
+ * stall detection does not help. Abort and reset end such a launch. */
+int nm_inject_hang(struct nm_device *dev, unsigned int core, unsigned int engine,
+		   uint32_t launches);
+
+/* The next interrupts of a vector come late_us (at most 60 s) of host time later; 0: never. */
+int nm_inject_irq(struct nm_device *dev, unsigned int vector, uint32_t late_us, uint32_t count);
+
+enum nm_mailbox_fault {
+	NM_MAILBOX_SILENT, /* the trigger is not seen: no answer, no reset either */
+	NM_MAILBOX_SEQUENCE, /* the answer has the sequence of another request */
+	NM_MAILBOX_GARBAGE, /* right sequence, senseless error code and size */
+	NM_MAILBOX_ERROR, /* MBOX_FAILED */
+	NM_MAILBOX_FAULTS,
+};
+int nm_inject_mailbox(struct nm_device *dev, enum nm_mailbox_fault fault, uint32_t requests);
+
+enum nm_udma_fault {
+	NM_UDMA_ERROR, /* a source descriptor fails with a bus error, its queue stops */
+	NM_UDMA_STOP, /* the engine goes to the abort state and tells nobody */
+	NM_UDMA_CORRUPT, /* completion records have a wrong ring id, markers are not the marker */
+	NM_UDMA_FAULTS,
+};
+/* engine: index of its register block, those between host and device are V3_UDMA_D2H_0 on. */
+int nm_inject_udma(struct nm_device *dev, unsigned int engine, enum nm_udma_fault fault,
+		   uint32_t turns);
+
+/* gone: registers and configuration read all ones, writes are lost, no DMA to or from the host and
+ * no interrupt leaves the device. HBM that the front end has mapped stays readable. !gone: it is
+ * back, as after power-on but with the HBM's contents. */
+void nm_inject_removal(struct nm_device *dev, bool gone);
+
+/* Clocks of all engines at this percentage (1 to 100), from each core's next launch on. Records
+ * and nm_time_ns() show it. */
+int nm_inject_throttle(struct nm_device *dev, unsigned int percent);
+
+/* No faults any more; a removed device comes back. ECC counters stay. */
+void nm_inject_clear(struct nm_device *dev);
+
+/* What is injected, as words "name=value" in one line. As snprintf(). */
+int nm_inject_status(struct nm_device *dev, char *text, size_t size);
+
 #endif /* NEURON_MODEL_H */

@@ -188,13 +188,11 @@ static void fire(struct nm_device *dev, uint64_t ready)
 			dev->config.irq(dev->config.user, v);
 }
 
-void nm_msix_raise(struct nm_device *dev, unsigned int vector)
+void nm_msix_deliver(struct nm_device *dev, unsigned int vector)
 {
 	struct pci *pci = &dev->pci;
 	uint64_t ready = 0;
 
-	if (vector >= EXI_MSIX_VECTORS)
-		return;
 	/* What the host will look at was written before. */
 	atomic_thread_fence(memory_order_seq_cst);
 	pthread_mutex_lock(&pci->lock);
@@ -204,6 +202,15 @@ void nm_msix_raise(struct nm_device *dev, unsigned int vector)
 	}
 	pthread_mutex_unlock(&pci->lock);
 	fire(dev, ready);
+}
+
+void nm_msix_raise(struct nm_device *dev, unsigned int vector)
+{
+	if (vector >= EXI_MSIX_VECTORS)
+		return;
+	if (nm_armed(dev, NM_ARMED_IRQ | NM_ARMED_GONE) && nm_inject_takes_irq(dev, vector))
+		return;
+	nm_msix_deliver(dev, vector);
 }
 
 void nm_irq_flush(struct nm_device *dev)
@@ -266,7 +273,7 @@ uint32_t nm_config_read(struct nm_device *dev, uint32_t offset, unsigned int siz
 {
 	uint32_t value;
 
-	if (!config_access_ok(dev, offset, size))
+	if (!config_access_ok(dev, offset, size) || nm_armed(dev, NM_ARMED_GONE))
 		return UINT32_MAX;
 	pthread_mutex_lock(&dev->pci.lock);
 	value = get(dev->pci.config + offset, size);
@@ -280,7 +287,7 @@ void nm_config_write(struct nm_device *dev, uint32_t offset, unsigned int size, 
 	uint64_t ready;
 	bool flr;
 
-	if (!config_access_ok(dev, offset, size))
+	if (!config_access_ok(dev, offset, size) || nm_armed(dev, NM_ARMED_GONE))
 		return;
 	/* The reset bit is the top one of its register, so it is in the last byte written. */
 	flr = offset <= CAP_PCIE + DEVCTL + 1 && offset + size > CAP_PCIE + DEVCTL + 1 &&

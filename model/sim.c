@@ -92,7 +92,7 @@ static void look(struct nm_sim *s, unsigned int engine, uint64_t ps)
 	struct nm_sequencer *seq = &s->seq[engine];
 	const struct nm_inst *inst = &stream->inst[seq->pc];
 
-	seq->blocked = unmet_wait(s, inst) < inst->n_waits;
+	seq->blocked = s->hung >> engine & 1 || unmet_wait(s, inst) < inst->n_waits;
 	seq->ready_ps = seq->free_ps > ps ? seq->free_ps : ps;
 }
 
@@ -166,10 +166,12 @@ static void issue(struct nm_sim *s, unsigned int engine)
 	const struct nm_stream *stream = &s->program->stream[engine];
 	struct nm_sequencer *seq = &s->seq[engine];
 	const struct nm_inst *inst = &stream->inst[seq->pc];
-	uint64_t start = seq->ready_ps, end;
+	uint64_t start = seq->ready_ps, busy = inst->busy_ps, end;
 
-	seq->free_ps = start + inst->busy_ps;
-	s->result->busy_ps[engine] += inst->busy_ps;
+	if (__builtin_expect(s->clock != 100, 0))
+		busy = busy * 100 / s->clock;
+	seq->free_ps = start + busy;
+	s->result->busy_ps[engine] += busy;
 	if (inst->opcode == ISA_DMA) {
 		end = schedule_dma(s, inst->dma, seq->free_ps);
 	} else {
@@ -269,6 +271,23 @@ static bool step(struct nm_sim *s)
 	return true;
 }
 
+/* Hangs that are due in this launch. Only this thread counts down. */
+static uint32_t take_hangs(struct nm_sim *s, const struct nm_program *program)
+{
+	uint32_t hung = 0;
+
+	for (unsigned int e = 0; e < EXI_ENGINES; e++) {
+		uint32_t left = atomic_load_explicit(&s->hangs[e], memory_order_relaxed);
+
+		if (__builtin_expect(!left, 1) || !program->stream[e].count)
+			continue;
+		/* Replaced meanwhile: the new count starts with the next launch. */
+		atomic_compare_exchange_strong(&s->hangs[e], &left, left - 1);
+		hung |= 1u << e;
+	}
+	return hung;
+}
+
 void nm_sim_run(struct nm_sim *s, const struct nm_program *program, uint64_t start_ps,
 		struct nm_sim_result *result)
 {
@@ -280,6 +299,8 @@ void nm_sim_run(struct nm_sim *s, const struct nm_program *program, uint64_t sta
 	result->end_ps = first_ps;
 	s->program = program;
 	s->result = result;
+	s->hung = take_hangs(s, program);
+	s->clock = atomic_load_explicit(&s->percent, memory_order_relaxed);
 	s->n_events = 0;
 	s->order = 0;
 	s->next_engine = 0;

@@ -59,7 +59,13 @@ struct nm_sim {
 	void *user;
 	_Atomic uint32_t sem[ISA_SEMAPHORES];
 
+	/* Injected, from any thread: launches in which an engine hangs; the clocks in percent. */
+	_Atomic uint32_t hangs[EXI_ENGINES];
+	_Atomic uint32_t percent;
+
 	/* Of the running program. */
+	uint32_t hung; /* engines */
+	uint32_t clock; /* percent */
 	const struct nm_program *program;
 	struct nm_sim_result *result;
 	struct nm_sequencer seq[EXI_ENGINES];

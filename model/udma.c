@@ -331,6 +331,7 @@ struct turn {
 	bool interrupt[HALVES];
 	_Atomic uint32_t *left[HALVES];
 	struct failure failure;
+	bool corrupt; /* injected */
 };
 
 static void fail(struct turn *t, enum half h, uint32_t cause, const char *text, uint64_t value)
@@ -410,6 +411,8 @@ static bool record(struct turn *t, enum half h, uint32_t bytes, uint32_t flags)
 		return true;
 	word[0] = HW_SET(UDMA_CDESC_LEN, bytes) | flags |
 		  HW_SET(UDMA_CDESC_RING_ID, (uint32_t)r->comp_id);
+	if (t->corrupt)
+		word[0] ^= HW_SET(UDMA_CDESC_RING_ID, 1u);
 	if (nm_bus_write(t->dev, to, word, t->comp_bytes)) {
 		fail(t, h, h == M2S ? UDMA_M2S_CAUSE_COMP_BUS : UDMA_S2M_CAUSE_COMP_BUS,
 		     "completion ring does not answer", to);
@@ -432,6 +435,17 @@ static bool complete(struct turn *t, enum half h, const struct udma_desc *d, uin
 	step(&r->current, &r->current_id, 1, t->len[h]);
 	t->at[h]++;
 	return true;
+}
+
+static int move_bytes(struct turn *t, const struct udma_desc *to, uint64_t dst, uint64_t src,
+		      uint32_t n, enum half *failed)
+{
+	const uint32_t spoilt = ~UDMA_MARKER;
+
+	if (!t->corrupt || n != sizeof(spoilt) || !(to->ctrl & UDMA_DESC_INT))
+		return nm_bus_copy(t->dev, dst, src, n, failed);
+	*failed = S2M;
+	return nm_bus_write(t->dev, dst, &spoilt, n);
 }
 
 /* Moves what one source and one destination descriptor have in common. */
@@ -458,7 +472,7 @@ static bool move(struct turn *t)
 		atomic_fetch_add(t->left[M2S], 1);
 	if (n == dst_left || last)
 		atomic_fetch_add(t->left[S2M], 1);
-	if (nm_bus_copy(t->dev, d->addr + dst->done, s->addr + src->done, n, &failed)) {
+	if (move_bytes(t, d, d->addr + dst->done, s->addr + src->done, n, &failed)) {
 		fail(t, failed, failed == M2S ? UDMA_M2S_CAUSE_DATA_BUS : UDMA_S2M_CAUSE_DATA_BUS,
 		     "address does not answer", failed == M2S ? s->addr : d->addr);
 		return false;
@@ -486,6 +500,7 @@ static void begin_turn(struct nm_device *dev, struct udma *u, unsigned int q, st
 
 	t->dev = dev;
 	t->failure.set = false;
+	t->corrupt = false;
 	t->zero_is_64k = cfg_len & UDMA_M2S_CFG_LEN_64K;
 	t->max_packet = HW_GET(UDMA_M2S_CFG_LEN_MAX, cfg_len);
 	t->max_descs = HW_GET(UDMA_PREF_MAX_DESCS, *block_value(u->block, R_PREF_2 + M2S, 0));
@@ -537,8 +552,25 @@ static void end_turn(struct nm_device *dev, struct udma *u, unsigned int q, cons
 		raise_queue(dev, u, q);
 }
 
+/* An injected fault instead of a turn. dev->lock held, dropped for the interrupt. */
+static void break_down(struct nm_device *dev, struct udma *u, unsigned int q,
+		       enum nm_udma_fault fault)
+{
+	if (fault == NM_UDMA_STOP) {
+		u->state[M2S] = UDMA_STATE_ABORT;
+		u->state[S2M] = UDMA_STATE_ABORT;
+		return;
+	}
+	queue_error(dev, u, M2S, q, UDMA_M2S_CAUSE_DATA_BUS, "injected fault, descriptor",
+		    u->ring[M2S][q].current);
+	pthread_mutex_unlock(&dev->lock);
+	nm_irq_flush(dev);
+	pthread_mutex_lock(&dev->lock);
+}
+
 static void run_queue(struct nm_device *dev, struct udma *u, unsigned int q)
 {
+	enum nm_udma_fault injected = NM_UDMA_FAULTS;
 	struct turn t;
 	const char *fault;
 
@@ -550,7 +582,12 @@ static void run_queue(struct nm_device *dev, struct udma *u, unsigned int q)
 		queue_error(dev, u, h, q, 0, fault, q_value(u, R_Q_LEN, h, q));
 		return;
 	}
+	if (nm_armed(dev, NM_ARMED_UDMA) && nm_inject_takes_turn(dev, u->block->index, &injected)) {
+		break_down(dev, u, q, injected);
+		return;
+	}
 	begin_turn(dev, u, q, &t);
+	t.corrupt = injected == NM_UDMA_CORRUPT;
 	u->busy |= (uint16_t)(1u << q);
 	pthread_mutex_unlock(&dev->lock);
 	if (fetch(&t, M2S) && fetch(&t, S2M))

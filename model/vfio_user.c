@@ -430,7 +430,8 @@ static void shut_down(struct server *s)
 	nm_device_destroy(s->dev);
 }
 
-int vfio_user_serve(int sock, int stop_fd, const struct nm_config *config)
+int vfio_user_serve(int sock, int stop_fd, const struct nm_config *config,
+		    struct nm_control *control)
 {
 	struct nm_config device = *config;
 	struct server s = { .config = config, .sock = sock, .stop_fd = stop_fd };
@@ -454,7 +455,9 @@ int vfio_user_serve(int sock, int stop_fd, const struct nm_config *config)
 	device.log = config->log ? forward_log : NULL;
 	ret = nm_device_create(&device, &s.dev);
 	if (!ret) {
+		nm_control_attach(control, s.dev);
 		ret = run(&s);
+		nm_control_attach(control, NULL);
 		shut_down(&s);
 	}
 	close(sock);

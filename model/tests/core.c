@@ -747,6 +747,46 @@ static void test_determinism(void **state)
 	free(memory);
 }
 
+/* --- injected faults ---------------------------------------------------------------------- */
+
+static void test_injected_hang(void **state)
+{
+	struct rig *r = *state;
+
+	/* Of an engine that the program does not use: nothing. Stall detection is on. */
+	nm_core_inject_hang(r->core, ISA_TENSOR, 1);
+	assert_int_equal(rig_run(r, 0, load_empty(r), NULL, 0).status, EXI_OK);
+	assert_int_equal(nm_core_hangs(r->core, ISA_TENSOR), 1);
+	nm_core_inject_hang(r->core, ISA_SCALAR, 1);
+	rig_put(r, 0, load_hanging(r), NULL, 0);
+	rig_doorbell(r, 0);
+	wait_running(r);
+	/* What it waits for makes no difference. */
+	nm_core_sem_write(r->core, 7, NM_SEM_INC, 3);
+	assert_int_equal(rig_reg(r, 0, EXI_Q_STATUS), EXI_Q_RUNNING);
+	rig_set(r, 0, EXI_Q_CONTROL, EXI_Q_ABORT);
+	assert_int_equal(rig_wait(r, 0, 1).status, EXI_FAULT_ABORTED);
+	assert_int_equal(rig_wait(r, 0, 1).engine, ISA_SCALAR);
+	assert_int_equal(nm_core_hangs(r->core, ISA_SCALAR), 0);
+	rig_set(r, 0, EXI_Q_CONTROL, EXI_Q_RESET);
+	rig_queue(r, 0, 1);
+	assert_int_equal(rig_run(r, 0, load_empty(r), NULL, 0).status, EXI_OK);
+}
+
+static void test_throttle(void **state)
+{
+	struct rig *r = *state;
+	struct exi_launch l = load_empty(r);
+	uint32_t fast, slow;
+
+	fast = rig_run(r, 0, l, NULL, 0).busy_ns[ISA_SYNC];
+	nm_core_throttle(r->core, 10);
+	slow = rig_run(r, 0, l, NULL, 0).busy_ns[ISA_SYNC];
+	assert_uint_in_range(slow, 10 * fast, 10 * (fast + 1));
+	nm_core_throttle(r->core, 100);
+	assert_int_equal(rig_run(r, 0, l, NULL, 0).busy_ns[ISA_SYNC], fast);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -770,6 +810,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sbuf_window, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cache, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_determinism, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_injected_hang, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_throttle, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

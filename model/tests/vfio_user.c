@@ -39,7 +39,7 @@ static void *serve(void *arg)
 {
 	struct client *c = arg;
 
-	c->result = vfio_user_serve(c->server_sock, c->stop[0], &c->config);
+	c->result = vfio_user_serve(c->server_sock, c->stop[0], &c->config, NULL);
 	return NULL;
 }
 
