@@ -32,6 +32,15 @@
 #define NQ_TYPES     6
 
 /*
+ * What is told in the queues of each type; engine 0 where it says nothing else. Execution interface.
+ * NQ_ERROR: a launch ended with a fault; by engine, 15 for none in particular.
+ * NQ_EVENT: an event of the core or TopSP changed; value its number, seqno what it is now.
+ * NQ_TRACE_DMA, queue 0 of an SDMA wrapper: its engine did descriptors in one go; queue which of its
+ * queues, seqno how many, value their bytes.
+ * NQ_THROTTLE: the clocks changed; value per cent.
+ */
+
+/*
  * Entry, execution interface. Written at the queue's position, which starts at 0 when NQ_SIZE is
  * written and wraps at the size. phase is written last and is 1 on the first lap, 0 on the second,
  * and so on. NQ_HEAD is not consulted: a reader that is a lap late loses entries.

@@ -21,7 +21,7 @@
 #include "neuron_types.h"
 
 #define EXI_VERSION_MAJOR 1
-#define EXI_VERSION_MINOR 0
+#define EXI_VERSION_MINOR 1
 
 /* --- BAR 0 (EXI_BAR in neuron_pci.h), 1 MiB, 32-bit accesses ------------- */
 #define EXI_BAR_BYTES 0x100000
@@ -48,6 +48,10 @@
 #define EXI_FEATURES      0x01030 /* RW */
 #define   EXI_FEATURE_STALL_DETECT 0x1u /* reset value 1: a program whose engines all wait
 					 * for each other ends with EXI_FAULT_DEADLOCK; 0: it hangs */
+
+/* Serial number of the device behind neighbour window n (0..3), 0: nobody. RO. Low half first; the
+ * neighbour need not be powered on. */
+#define EXI_LINK_SERIAL(n) (0x01040 + (n) * 8)
 
 /* Completion interrupt of UDMA engine e (0..131), queue q (0..15). */
 #define EXI_UDMA_ROUTE(e, q) (0x40000 + ((e) * 16 + (q)) * 4)

@@ -62,6 +62,7 @@ struct block {
 	uint64_t size;
 	unsigned int kind; /* row of device.c's table */
 	unsigned int index; /* which one of its kind */
+	bool dma_writes; /* transfers of devices may write it, as the host may */
 	const struct reg *regs;
 	unsigned int n_regs;
 	uint32_t *first; /* per register: its first value */

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Device addresses: HBM, host memory through the host window, SBUF of the cores. Host memory is
- * what the front end mapped; map_lock is held for reading while a pointer into it is in use, so
- * nm_dma_unmap() returns only when no transfer touches the range.
+ * Device addresses: HBM, host memory through the host window, SBUF of the cores, registers, and the
+ * same of neighbours but their host memory. Host memory is what the front end mapped; map_lock is held
+ * for reading while a pointer into it is in use, so nm_dma_unmap() returns only when no transfer
+ * touches the range. In the same way the server's lock keeps neighbours; it is taken after map_lock,
+ * and stays when that is dropped.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,14 +14,15 @@
 
 #define BOUNCE_BYTES 4096
 
-enum target_kind { TARGET_MEMORY, TARGET_REMOTE, TARGET_SBUF };
+enum target_kind { TARGET_MEMORY, TARGET_REMOTE, TARGET_SBUF, TARGET_REGS };
 
 /* What answers at an address, and for how many bytes. */
 struct target {
 	enum target_kind kind;
 	uint8_t *ptr; /* TARGET_MEMORY */
-	uint64_t at; /* TARGET_REMOTE: iova; TARGET_SBUF: offset */
+	uint64_t at; /* TARGET_REMOTE: iova; TARGET_SBUF: offset; TARGET_REGS: offset in the BAR */
 	struct nm_core *core; /* TARGET_SBUF */
+	struct nm_device *dev; /* TARGET_REGS */
 	uint64_t size;
 };
 
@@ -124,23 +127,43 @@ static bool find_host(struct nm_device *dev, uint64_t iova, unsigned int right, 
 	return true;
 }
 
-/* Caller holds map_lock. The target may answer for fewer bytes than wanted. */
-static bool find_target(struct nm_device *dev, uint64_t addr, unsigned int right, struct target *t)
+/* Transfers may write few registers: others could make the thread that moves data wait for itself. */
+static bool find_registers(struct nm_device *dev, uint64_t addr, unsigned int right,
+			   struct target *t)
 {
-	for (unsigned int n = 0; n < V3_HBM_STACKS; n++) {
-		uint64_t at = addr - V3_DEV_HBM(n);
+	for (const struct nm_apb_part *part = dev->chip->parts; part->size; part++) {
+		const uint64_t at = part->offset + (addr - part->addr);
+		struct block *b;
+
+		if (addr - part->addr >= part->size)
+			continue;
+		b = nm_device_block(dev, dev->apb_bar, at);
+		if (!b)
+			return false;
+		t->kind = TARGET_REGS;
+		t->dev = dev;
+		t->at = at;
+		t->size = b->base + b->size - at;
+		return right == NM_DMA_READ || b->dma_writes || b == dev->misc_ram;
+	}
+	return false;
+}
+
+/* What the device itself has. */
+static bool find_own(struct nm_device *dev, uint64_t addr, unsigned int right, struct target *t)
+{
+	for (unsigned int n = 0; n < dev->chip->stacks; n++) {
+		uint64_t at = addr - dev->chip->hbm(n);
 
 		if (at < dev->config.hbm_bytes) {
 			t->kind = TARGET_MEMORY;
-			t->ptr = dev->hbm + n * dev->config.hbm_bytes + at;
+			t->ptr = dev->hbm + n * dev->dram_dist + at;
 			t->size = dev->config.hbm_bytes - at;
 			return true;
 		}
 	}
-	if (addr - V3_DEV_HOST < V3_DEV_HOST_SPAN)
-		return find_host(dev, addr - V3_DEV_HOST, right, t);
 	for (unsigned int c = 0; c < dev->config.cores; c++) {
-		uint64_t at = addr - V3_DEV_TPB(c);
+		uint64_t at = addr - dev->chip->tpb(c);
 
 		if (at < V3_TPB_SBUF_BYTES) {
 			t->kind = TARGET_SBUF;
@@ -150,7 +173,34 @@ static bool find_target(struct nm_device *dev, uint64_t addr, unsigned int right
 			return true;
 		}
 	}
-	return false;
+	return find_registers(dev, addr, right, t);
+}
+
+/* Caller holds the bus. The target may answer for fewer bytes than wanted. */
+static bool find_target(struct nm_device *dev, uint64_t addr, unsigned int right, struct target *t)
+{
+	const struct nm_chip *chip = dev->chip;
+	const uint64_t link = (addr - chip->neighbour) / chip->neighbour_dist;
+	struct nm_device *peer;
+
+	if (addr - chip->host < chip->host_span)
+		return find_host(dev, addr - chip->host, right, t);
+	if (addr < chip->neighbour || link >= NEURON_LINKS)
+		return find_own(dev, addr, right, t);
+	peer = nm_server_neighbour(dev, (unsigned int)link);
+	return peer && find_own(peer, (addr - chip->neighbour) % chip->neighbour_dist, right, t);
+}
+
+static void bus_lock(struct nm_device *dev)
+{
+	pthread_rwlock_rdlock(&dev->map_lock);
+	nm_server_lock(dev);
+}
+
+static void bus_unlock(struct nm_device *dev)
+{
+	nm_server_unlock(dev);
+	pthread_rwlock_unlock(&dev->map_lock);
 }
 
 static bool answers(struct nm_device *dev, uint64_t addr, uint64_t size, unsigned int right)
@@ -188,7 +238,26 @@ static void store(void *dst, const void *src, size_t size)
 		__atomic_store_n((uint64_t *)dst, v, __ATOMIC_RELEASE);
 }
 
-/* One stretch of a transfer; drops map_lock around calls that leave the device. */
+static int move_registers(const struct target *t, void *buf, size_t size, bool write)
+{
+	uint32_t value;
+
+	if (t->at % sizeof(value) || size % sizeof(value))
+		return -EFAULT;
+	for (size_t i = 0; i < size; i += sizeof(value)) {
+		uint8_t *at = (uint8_t *)buf + i;
+
+		memcpy(&value, at, sizeof(value));
+		if (write)
+			nm_apb_write(t->dev, t->at + i, value);
+		else
+			value = nm_apb_read(t->dev, t->at + i);
+		memcpy(at, &value, sizeof(value));
+	}
+	return 0;
+}
+
+/* One stretch of a transfer; drops map_lock around calls that leave the device or take its lock. */
 static int move(struct nm_device *dev, const struct target *t, void *buf, size_t size, bool write)
 {
 	int ret = 0;
@@ -203,6 +272,11 @@ static int move(struct nm_device *dev, const struct target *t, void *buf, size_t
 	case TARGET_REMOTE:
 		pthread_rwlock_unlock(&dev->map_lock);
 		ret = dev->config.dma(dev->config.user, t->at, buf, size, write) ? -EFAULT : 0;
+		pthread_rwlock_rdlock(&dev->map_lock);
+		break;
+	case TARGET_REGS:
+		pthread_rwlock_unlock(&dev->map_lock);
+		ret = move_registers(t, buf, size, write);
 		pthread_rwlock_rdlock(&dev->map_lock);
 		break;
 	case TARGET_SBUF:
@@ -220,7 +294,7 @@ static int transfer(struct nm_device *dev, uint64_t addr, void *buf, size_t size
 	struct target t;
 	int ret = 0;
 
-	pthread_rwlock_rdlock(&dev->map_lock);
+	bus_lock(dev);
 	if (!answers(dev, addr, size, right))
 		ret = -EFAULT;
 	while (!ret && size) {
@@ -236,7 +310,7 @@ static int transfer(struct nm_device *dev, uint64_t addr, void *buf, size_t size
 		at += n;
 		size -= n;
 	}
-	pthread_rwlock_unlock(&dev->map_lock);
+	bus_unlock(dev);
 	return ret;
 }
 
@@ -277,7 +351,7 @@ int nm_bus_copy(struct nm_device *dev, uint64_t dst, uint64_t src, size_t size, 
 	int ret = -EFAULT;
 	bool direct;
 
-	pthread_rwlock_rdlock(&dev->map_lock);
+	bus_lock(dev);
 	*failed = M2S;
 	if (!answers(dev, src, size, NM_DMA_READ))
 		goto unlock;
@@ -290,9 +364,9 @@ int nm_bus_copy(struct nm_device *dev, uint64_t dst, uint64_t src, size_t size, 
 		 d.kind == TARGET_MEMORY && d.size >= size;
 	if (direct)
 		store(d.ptr, s.ptr, size);
-	pthread_rwlock_unlock(&dev->map_lock);
+	bus_unlock(dev);
 	return direct ? 0 : copy_bounced(dev, dst, src, size, failed);
 unlock:
-	pthread_rwlock_unlock(&dev->map_lock);
+	bus_unlock(dev);
 	return ret;
 }

@@ -42,8 +42,8 @@ static void drop_oldest(struct nm_cache *cache)
 		drop(cache, oldest);
 }
 
-int nm_cache_get(struct nm_cache *cache, const struct exi_launch *launch, const void *image,
-		 const struct nm_program **program, struct nm_fault *fault)
+int nm_cache_get(struct nm_cache *cache, const struct exi_launch *launch, uint32_t arch,
+		 const void *image, const struct nm_program **program, struct nm_fault *fault)
 {
 	struct nm_cached **bucket = bucket_of(cache, launch->program_id, launch->program_addr);
 	struct nm_cached *entry;
@@ -60,7 +60,7 @@ int nm_cache_get(struct nm_cache *cache, const struct exi_launch *launch, const 
 	entry = malloc(sizeof(*entry));
 	if (!entry)
 		return -ENOMEM;
-	ret = nm_decode(image, launch->program_bytes, NM_ARCH, &entry->program, fault);
+	ret = nm_decode(image, launch->program_bytes, arch, &entry->program, fault);
 	if (ret) {
 		free(entry);
 		return ret;

@@ -14,8 +14,7 @@
 
 struct nm_core;
 
-/* Memories of one core; EXI_ARCH, EXI_SBUF_BYTES and EXI_PSUM_BYTES report the same. */
-#define NM_ARCH		   3 /* trn2 */
+/* Memories of one core; EXI_SBUF_BYTES and EXI_PSUM_BYTES report the same. */
 #define NM_SBUF_BYTES	   (192u << 10) /* a partition, that programs may use */
 #define NM_SBUF_VIEW_PITCH (256u << 10) /* from one partition to the next as BARs show them */
 #define NM_PSUM_BYTES	   (ISA_PSUM_BANKS * ISA_PSUM_BANK_BYTES) /* a partition */
@@ -26,6 +25,7 @@ struct nm_core;
  */
 struct nm_core_bus {
 	void *dev;
+	uint32_t arch; /* as EXI_ARCH: programs of another are refused */
 	/* Copy between a device address (HBM or host window) and buf.
 	 * 0, or -EFAULT when part of the range does not answer; nothing is moved then. */
 	int (*read)(void *dev, uint64_t addr, void *buf, size_t size);

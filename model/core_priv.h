@@ -42,8 +42,8 @@ struct nm_cache {
 
 void nm_cache_clear(struct nm_cache *cache);
 /* Program of a launch, decoding it if needed. Its image is at image. As nm_decode(). */
-int nm_cache_get(struct nm_cache *cache, const struct exi_launch *launch, const void *image,
-		 const struct nm_program **program, struct nm_fault *fault);
+int nm_cache_get(struct nm_cache *cache, const struct exi_launch *launch, uint32_t arch,
+		 const void *image, const struct nm_program **program, struct nm_fault *fault);
 
 /* What EXI_Q_ENABLE latches. */
 struct nm_setup {

@@ -91,83 +91,173 @@ static int msix_init(struct nm_device *dev, struct block *b)
 	return 0;
 }
 
-/* Index in the table to BAR offset. */
-static uint64_t at_queues(unsigned int i)
+/* On V2 any value resets the whole device. dev->lock held. */
+static void reset_all(struct nm_device *dev, struct block *b, unsigned int reg, unsigned int i,
+		      uint32_t old, uint32_t value)
 {
+	(void)b;
+	(void)reg;
+	(void)i;
+	(void)old;
+	(void)value;
+	dev->reset_asked = true;
+	dev->reset_map = 0;
+	pthread_cond_signal(&dev->work);
+}
+
+static int reset_init(struct nm_device *dev, struct block *b)
+{
+	int ret = nm_reset_init(dev, b);
+
+	if (dev->chip->arch == NEURON_ARCH_V2)
+		b->ops.write = reset_all;
+	return ret;
+}
+
+/* Index in the table to BAR offset. */
+static uint64_t at_queues(const struct nm_chip *chip, unsigned int i)
+{
+	(void)chip;
 	return EXI_QUEUE(i, 0);
 }
 
-static uint64_t at_udma(unsigned int i)
+static uint64_t at_misc_ram(const struct nm_chip *chip, unsigned int i)
 {
-	return V3_APB_UDMA(i);
+	(void)i;
+	return chip->misc_ram;
 }
 
-static uint64_t at_udma_host(unsigned int i)
+static uint64_t at_reset(const struct nm_chip *chip, unsigned int i)
 {
-	return V3_APB_UDMA(V3_UDMA_D2H_0 + i);
+	(void)i;
+	return chip->reset_reg;
 }
 
-static uint64_t at_fis(unsigned int i)
+static uint64_t at_udma(const struct nm_chip *chip, unsigned int i)
 {
-	return V3_APB_FIS(i);
+	return chip->bar_udma(i);
 }
 
-static uint64_t at_core_nq(unsigned int i)
+static uint64_t at_udma_host(const struct nm_chip *chip, unsigned int i)
 {
-	return V3_APB_CORE_NOTIFY(i);
+	return chip->bar_udma(chip->host_engine + i);
 }
 
-static uint64_t at_topsp_nq(unsigned int i)
+static uint64_t at_sdma(const struct nm_chip *chip, unsigned int i)
 {
-	return V3_APB_TOPSP_NOTIFY(i);
+	return chip->bar_sdma(i);
 }
 
-static uint64_t at_tpb(unsigned int i)
+static uint64_t at_sdma_host(const struct nm_chip *chip, unsigned int i)
 {
-	return V3_APB_TPB(i);
+	return chip->bar_sdma(chip->host_engine + i);
 }
 
-/* Kinds of blocks. count a core, or once if per_core is false. Sizes of the host engines stop short
- * of what else lies in the user block. */
+static uint64_t at_fis(const struct nm_chip *chip, unsigned int i)
+{
+	return chip->bar_fis(i);
+}
+
+static uint64_t at_core_nq(const struct nm_chip *chip, unsigned int i)
+{
+	return chip->bar_core_nq(i);
+}
+
+static uint64_t at_topsp_nq(const struct nm_chip *chip, unsigned int i)
+{
+	return chip->bar_topsp_nq(i);
+}
+
+static uint64_t at_tpb(const struct nm_chip *chip, unsigned int i)
+{
+	return chip->bar_tpb(i);
+}
+
+static uint64_t at_topsp(const struct nm_chip *chip, unsigned int i)
+{
+	return chip->bar_topsp(i);
+}
+
+/* How many there are and how large they are where the chip says so. */
+static unsigned int one(const struct nm_device *dev)
+{
+	(void)dev;
+	return 1;
+}
+
+static unsigned int cores(const struct nm_device *dev)
+{
+	return dev->config.cores;
+}
+
+static unsigned int core_engines(const struct nm_device *dev)
+{
+	return dev->config.cores * dev->chip->engines_per_core;
+}
+
+static unsigned int host_engines(const struct nm_device *dev)
+{
+	return dev->chip->engines - dev->chip->host_engine;
+}
+
+static unsigned int triggers(const struct nm_device *dev)
+{
+	return dev->chip->bar_fis ? core_engines(dev) : 0;
+}
+
+static unsigned int topsps(const struct nm_device *dev)
+{
+	return dev->config.cores * dev->chip->topsps_per_core;
+}
+
+static uint64_t topsp_bytes(const struct nm_chip *chip)
+{
+	return chip->topsp_bytes;
+}
+
+static uint64_t sdma_bytes(const struct nm_chip *chip)
+{
+	return chip->sdma_bytes;
+}
+
+/* Kinds of blocks. host: numbered after the engines of cores. */
 static const struct kind {
 	const char *name;
-	unsigned int bar;
-	unsigned int count;
-	bool per_core;
-	unsigned int first_index;
+	enum { ON_EXI, ON_APB } bar;
+	unsigned int (*count)(const struct nm_device *dev);
+	bool host;
 	uint64_t base;
-	uint64_t (*at)(unsigned int i);
+	uint64_t (*at)(const struct nm_chip *chip, unsigned int i);
 	uint64_t size;
+	uint64_t (*bytes)(const struct nm_chip *chip);
 	int (*init)(struct nm_device *dev, struct block *b);
 } kinds[] = {
-	{ "msix", EXI_BAR, 1, false, 0, EXI_MSIX_TABLE, NULL, 0x1000, msix_init },
-	{ "exi", EXI_BAR, 1, false, 0, EXI_MAGIC, NULL, EXI_TIME_LO - EXI_MAGIC, nm_exi_init },
-	{ "time", EXI_BAR, 1, false, 0, EXI_TIME_LO, NULL, 8, nm_time_init },
-	{ "features", EXI_BAR, 1, false, 0, EXI_FEATURES, NULL, 8, nm_features_init },
-	{ "queues", EXI_BAR, 1, true, 0, 0, at_queues, EXI_QUEUE_CORE_STRIDE, nm_queues_init },
-	{ "routes", EXI_BAR, 1, false, 0, EXI_UDMA_ROUTE(0, 0), NULL, EXI_UDMA_ROUTES * 4,
+	{ "msix", ON_EXI, one, false, EXI_MSIX_TABLE, NULL, 0x1000, NULL, msix_init },
+	{ "exi", ON_EXI, one, false, EXI_MAGIC, NULL, EXI_TIME_LO - EXI_MAGIC, NULL, nm_exi_init },
+	{ "time", ON_EXI, one, false, EXI_TIME_LO, NULL, 8, NULL, nm_time_init },
+	{ "features", ON_EXI, one, false, EXI_FEATURES, NULL, 8, NULL, nm_features_init },
+	{ "links", ON_EXI, one, false, EXI_LINK_SERIAL(0), NULL, NEURON_LINKS * 8, NULL,
+	  nm_links_init },
+	{ "queues", ON_EXI, cores, false, 0, at_queues, EXI_QUEUE_CORE_STRIDE, NULL,
+	  nm_queues_init },
+	{ "routes", ON_EXI, one, false, EXI_UDMA_ROUTE(0, 0), NULL, EXI_UDMA_ROUTES * 4, NULL,
 	  nm_routes_init },
-	{ "misc_ram", V3_BAR_APB_QEMU, 1, false, 0, V3_APB_MISC_RAM, NULL, V3_APB_MISC_RAM_BYTES,
+	{ "misc_ram", ON_APB, one, false, 0, at_misc_ram, V3_APB_MISC_RAM_BYTES, NULL,
 	  nm_mailbox_init },
-	{ "reset", V3_BAR_APB_QEMU, 1, false, 0, V3_APB_QEMU_RESET, NULL, 4, nm_reset_init },
-	{ "udma", V3_BAR_APB_QEMU, V3_UDMA_PER_CORE, true, 0, 0, at_udma, V3_APB_UDMA_BYTES,
-	  nm_udma_init },
-	{ "udma", V3_BAR_APB_QEMU, V3_UDMA_HOST_ENGINES, false, V3_UDMA_D2H_0, 0, at_udma_host,
-	  V3_APB_UDMA_BYTES, nm_udma_init },
-	{ "fis", V3_BAR_APB_QEMU, V3_UDMA_PER_CORE, true, 0, 0, at_fis, V3_APB_FIS_BYTES,
-	  nm_fis_init },
-	{ "core_nq", V3_BAR_APB_QEMU, 1, true, 0, 0, at_core_nq, NQ_BLOCK_BYTES, nm_core_nq_init },
-	{ "topsp_nq", V3_BAR_APB_QEMU, V3_TOPSPS / V3_CORES, true, 0, 0, at_topsp_nq,
-	  NQ_BLOCK_BYTES, nm_topsp_nq_init },
-	{ "tpb", V3_BAR_APB_QEMU, 1, true, 0, 0, at_tpb, V3_APB_TPB_BYTES, nm_tpb_init },
+	{ "reset", ON_APB, one, false, 0, at_reset, 4, NULL, reset_init },
+	{ "udma", ON_APB, core_engines, false, 0, at_udma, UDMA_SDMA, NULL, nm_udma_init },
+	{ "udma", ON_APB, host_engines, true, 0, at_udma_host, UDMA_SDMA, NULL, nm_udma_init },
+	{ "sdma", ON_APB, core_engines, false, 0, at_sdma, 0, sdma_bytes, nm_sdma_init },
+	{ "sdma", ON_APB, host_engines, true, 0, at_sdma_host, 0, sdma_bytes, nm_sdma_init },
+	{ "fis", ON_APB, triggers, false, 0, at_fis, V3_APB_FIS_BYTES, NULL, nm_fis_init },
+	{ "core_nq", ON_APB, cores, false, 0, at_core_nq, NQ_BLOCK_BYTES, NULL, nm_core_nq_init },
+	{ "topsp_nq", ON_APB, topsps, false, 0, at_topsp_nq, NQ_BLOCK_BYTES, NULL,
+	  nm_topsp_nq_init },
+	{ "tpb", ON_APB, cores, false, 0, at_tpb, V3_APB_TPB_BYTES, NULL, nm_tpb_init },
+	{ "topsp", ON_APB, topsps, false, 0, at_topsp, 0, topsp_bytes, nm_topsp_init },
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
-
-static unsigned int kind_count(const struct nm_device *dev, const struct kind *k)
-{
-	return k->count * (k->per_core ? dev->config.cores : 1);
-}
 
 static int by_place(const void *left, const void *right)
 {
@@ -186,23 +276,26 @@ static int create_blocks(struct nm_device *dev)
 	int ret = 0;
 
 	for (size_t k = 0; k < N_KINDS; k++)
-		total += kind_count(dev, &kinds[k]);
+		total += kinds[k].count(dev);
 	dev->blocks = calloc(total, sizeof(*dev->blocks));
 	if (!dev->blocks)
 		return -ENOMEM;
 	dev->n_blocks = total;
 	b = dev->blocks;
 	for (unsigned int k = 0; k < N_KINDS; k++) {
-		for (unsigned int i = 0; i < kind_count(dev, &kinds[k]); i++, b++) {
-			b->bar = kinds[k].bar;
-			b->base = kinds[k].at ? kinds[k].at(i) : kinds[k].base;
-			b->size = kinds[k].size;
+		const struct kind *kind = &kinds[k];
+		const unsigned int count = kind->count(dev);
+
+		for (unsigned int i = 0; i < count; i++, b++) {
+			b->bar = kind->bar == ON_EXI ? dev->exi_bar : dev->apb_bar;
+			b->base = kind->at ? kind->at(dev->chip, i) : kind->base;
+			b->size = kind->bytes ? kind->bytes(dev->chip) : kind->size;
 			b->kind = k;
-			b->index = kinds[k].first_index + i;
-			if (kind_count(dev, &kinds[k]) == 1)
-				snprintf(b->name, sizeof(b->name), "%s", kinds[k].name);
+			b->index = i + (kind->host ? dev->chip->host_engine : 0);
+			if (count == 1)
+				snprintf(b->name, sizeof(b->name), "%s", kind->name);
 			else
-				snprintf(b->name, sizeof(b->name), "%s%u", kinds[k].name, b->index);
+				snprintf(b->name, sizeof(b->name), "%s%u", kind->name, b->index);
 		}
 	}
 	qsort(dev->blocks, total, sizeof(*dev->blocks), by_place);
@@ -251,6 +344,15 @@ static void no_block(struct nm_device *dev, const char *what, unsigned int bar, 
 		       (unsigned long long)offset);
 }
 
+/* On silicon stacks are farther apart than they are large. */
+static bool dram_ok(struct nm_device *dev, const char *what, uint64_t offset)
+{
+	if (offset % dev->dram_dist < dev->config.hbm_bytes)
+		return true;
+	no_block(dev, what, V3_BAR_DRAM, offset / dev->dram_dist);
+	return false;
+}
+
 static uint32_t read32(struct nm_device *dev, unsigned int bar, uint64_t offset)
 {
 	struct block *b = nm_device_block(dev, bar, offset);
@@ -280,6 +382,8 @@ uint64_t nm_bar_read(struct nm_device *dev, unsigned int bar, uint64_t offset, u
 	if (nm_armed(dev, NM_ARMED_GONE))
 		return size == 8 ? UINT64_MAX : UINT32_MAX;
 	if (bar == V3_BAR_DRAM) {
+		if (!dram_ok(dev, "read", offset))
+			return UINT64_MAX;
 		memcpy(&value, dev->hbm + offset, size);
 		return value;
 	}
@@ -295,12 +399,23 @@ void nm_bar_write(struct nm_device *dev, unsigned int bar, uint64_t offset, unsi
 	if (!access_ok(dev, bar, offset, size) || nm_armed(dev, NM_ARMED_GONE))
 		return;
 	if (bar == V3_BAR_DRAM) {
-		memcpy(dev->hbm + offset, &value, size);
+		if (dram_ok(dev, "write", offset))
+			memcpy(dev->hbm + offset, &value, size);
 		return;
 	}
 	write32(dev, bar, offset, (uint32_t)value);
 	if (size == 8)
 		write32(dev, bar, offset + 4, (uint32_t)(value >> 32));
+}
+
+uint32_t nm_apb_read(struct nm_device *dev, uint64_t offset)
+{
+	return read32(dev, dev->apb_bar, offset);
+}
+
+void nm_apb_write(struct nm_device *dev, uint64_t offset, uint32_t value)
+{
+	write32(dev, dev->apb_bar, offset, value);
 }
 
 uint64_t nm_time_ns(struct nm_device *dev)
@@ -322,7 +437,7 @@ static bool have_work(const struct nm_device *dev)
 {
 	if (dev->mailbox_triggered || dev->reset_asked)
 		return true;
-	for (unsigned int e = 0; e < V3_UDMA_ENGINES; e++)
+	for (unsigned int e = 0; e < dev->chip->engines; e++)
 		if (dev->udma[e] && dev->udma[e]->kicked)
 			return true;
 	return false;
@@ -354,27 +469,49 @@ static void *device_thread(void *arg)
 
 /* --- reset -------------------------------------------------------------------- */
 
+/* What a reset map names: V3_* as in MBOX_RESET_MAP; V2 has TopSPs from bit 8 on, and the engines go
+ * with their core. */
+struct reset_set {
+	uint32_t cores, udma, topsps; /* bits; TopSPs each or a core's together */
+	bool each_topsp;
+};
+
+static struct reset_set reset_set(const struct nm_device *dev, uint32_t map)
+{
+	if (map == UINT32_MAX)
+		return (struct reset_set){ map, map, map, true };
+	if (dev->chip->arch == NEURON_ARCH_V2)
+		return (struct reset_set){ HW_GET(V2_RESET_MAP_CORES, map),
+					   HW_GET(V2_RESET_MAP_CORES, map),
+					   HW_GET(V2_RESET_MAP_TOPSP, map), true };
+	return (struct reset_set){ HW_GET(MBOX_RESET_MAP_CORES, map),
+				   HW_GET(MBOX_RESET_MAP_UDMA, map),
+				   HW_GET(MBOX_RESET_MAP_TOPSP, map), false };
+}
+
 static void reset_core_blocks(struct nm_device *dev, uint32_t map)
 {
-	const uint32_t udma_map = HW_GET(MBOX_RESET_MAP_UDMA, map);
-	const uint32_t topsp_map = HW_GET(MBOX_RESET_MAP_TOPSP, map);
-	const unsigned int topsps = V3_TOPSPS / V3_CORES;
+	const struct reset_set set = reset_set(dev, map);
+	const unsigned int engines = dev->chip->engines_per_core;
 
 	for (unsigned int c = 0; c < dev->config.cores; c++) {
-		if (map >> c & 1)
+		if (set.cores >> c & 1) {
 			nm_block_reset(dev->core_nq[c]);
-		for (unsigned int i = 0; udma_map >> c & 1 && i < V3_UDMA_PER_CORE; i++)
-			nm_udma_reset(dev->udma[c * V3_UDMA_PER_CORE + i]);
-		for (unsigned int i = 0; topsp_map >> c & 1 && i < topsps; i++)
-			nm_block_reset(dev->topsp_nq[c * topsps + i]);
+			nm_tpb_reset(dev, c);
+		}
+		for (unsigned int i = 0; set.udma >> c & 1 && i < engines; i++)
+			nm_udma_reset(dev->udma[c * engines + i]);
 	}
+	for (unsigned int t = 0; t < topsps(dev); t++)
+		if (set.topsps >> (set.each_topsp ? t : t / dev->chip->topsps_per_core) & 1)
+			nm_topsp_reset(dev, t);
 }
 
 /* Everything behind the PCI function but MISC RAM. Caller holds dev->lock. */
 static void reset_all_blocks(struct nm_device *dev)
 {
 	reset_core_blocks(dev, UINT32_MAX);
-	for (unsigned int e = V3_UDMA_D2H_0; e < V3_UDMA_ENGINES; e++)
+	for (unsigned int e = dev->chip->host_engine; e < dev->chip->engines; e++)
 		nm_udma_reset(dev->udma[e]);
 	nm_block_reset(dev->routes);
 	nm_block_reset(dev->exi);
@@ -473,6 +610,7 @@ static int create_cores(struct nm_device *dev)
 {
 	const struct nm_core_bus bus = {
 		.dev = dev,
+		.arch = dev->chip->arch,
 		.read = core_bus_read,
 		.write = core_bus_write,
 		.hbm = core_bus_hbm,
@@ -497,23 +635,33 @@ static int check_config(struct nm_device *dev)
 {
 	struct nm_config *c = &dev->config;
 
+	dev->chip = c->chip ? nm_chip_find(c->chip) : nm_chip_default();
+	if (!dev->chip) {
+		nm_log(dev, NM_LOG_ERROR, "chip '%s': want trn1, inf2, trn2 or trn3", c->chip);
+		return -EINVAL;
+	}
 	if (!c->cores)
-		c->cores = V3_CORES;
+		c->cores = dev->chip->cores;
 	if (!c->hbm_bytes)
 		c->hbm_bytes = HBM_DEFAULT;
 	if (!c->serial)
 		c->serial = SERIAL_DEFAULT;
-	if (c->cores > V3_CORES) {
-		nm_log(dev, NM_LOG_ERROR, "%u cores: a device has 1 to %d", c->cores, V3_CORES);
+	if (c->cores > dev->chip->cores) {
+		nm_log(dev, NM_LOG_ERROR, "%u cores: a %s has 1 to %u", c->cores, dev->chip->name,
+		       dev->chip->cores);
 		return -EINVAL;
 	}
-	if (c->hbm_bytes < HBM_MIN || c->hbm_bytes > V3_DEV_HBM_SPAN ||
+	if (c->hbm_bytes < HBM_MIN || c->hbm_bytes > dev->chip->hbm_span ||
 	    (c->hbm_bytes & (c->hbm_bytes - 1))) {
 		nm_log(dev, NM_LOG_ERROR,
-		       "%llu bytes of HBM a stack: want a power of two from 64 MiB to 64 GiB",
-		       (unsigned long long)c->hbm_bytes);
+		       "%llu bytes of HBM a stack: want a power of two from 64 MiB to %llu GiB",
+		       (unsigned long long)c->hbm_bytes,
+		       (unsigned long long)dev->chip->hbm_span >> 30);
 		return -EINVAL;
 	}
+	dev->exi_bar = c->silicon ? NM_NO_BAR : EXI_BAR;
+	dev->apb_bar = c->silicon ? V3_BAR_APB : V3_BAR_APB_QEMU;
+	dev->dram_dist = c->silicon ? dev->chip->dram_dist : c->hbm_bytes;
 	return 0;
 }
 
@@ -538,7 +686,9 @@ int nm_device_create(const struct nm_config *config, struct nm_device **out)
 	pthread_rwlock_init(&dev->map_lock, NULL);
 	pthread_mutex_init(&dev->pci.lock, NULL);
 
-	ret = check_config(dev);
+	ret = nm_server_place(dev);
+	if (!ret)
+		ret = check_config(dev);
 	if (!ret)
 		ret = nm_hbm_init(dev);
 	if (!ret)
@@ -556,12 +706,14 @@ int nm_device_create(const struct nm_config *config, struct nm_device **out)
 		nm_device_destroy(dev);
 		return ret == -EINVAL ? ret : -ENOMEM;
 	}
+	nm_server_join(dev);
 	*out = dev;
 	return 0;
 }
 
 void nm_device_destroy(struct nm_device *dev)
 {
+	nm_server_leave(dev);
 	if (dev->thread_started) {
 		pthread_mutex_lock(&dev->lock);
 		dev->stop = true;
@@ -569,13 +721,13 @@ void nm_device_destroy(struct nm_device *dev)
 		pthread_mutex_unlock(&dev->lock);
 		pthread_join(dev->thread, NULL);
 	}
-	for (unsigned int c = 0; c < V3_CORES; c++)
+	for (unsigned int c = 0; c < NM_CORES; c++)
 		if (dev->core[c])
 			nm_core_destroy(dev->core[c]);
 	for (unsigned int i = 0; i < dev->n_blocks; i++)
 		nm_block_fini(&dev->blocks[i]);
 	free(dev->blocks);
-	for (unsigned int e = 0; e < V3_UDMA_ENGINES; e++)
+	for (unsigned int e = 0; e < NM_ENGINES; e++)
 		free(dev->udma[e]);
 	free(dev->maps);
 	nm_hbm_fini(dev);

@@ -24,16 +24,18 @@
 #include <stdint.h>
 
 #include "block.h"
+#include "chip.h"
 #include "core.h"
 #include "neuron_mailbox.h"
-#include "neuron_map_v3.h"
 #include "neuron_model.h"
 #include "neuron_notify.h"
 #include "neuron_pci.h"
 #include "neuron_queue.h"
+#include "neuron_topology.h"
 #include "neuron_udma.h"
 
 #define NM_CONFIG_BYTES 4096
+#define NM_NO_BAR	6u /* BAR of blocks that the function does not show */
 #define NM_GUEST_ERRORS 4096 /* different ones that are remembered as already reported */
 
 /* Host memory as the front end mapped it. ptr NULL: reached through config.dma. */
@@ -50,6 +52,12 @@ struct pci {
 	uint8_t writable[NM_CONFIG_BYTES];
 	uint32_t msix[EXI_MSIX_VECTORS][4]; /* address low, high, data, control */
 	uint64_t pending; /* PBA */
+};
+
+/* Position of one notification queue. Under dev->lock. */
+struct nq {
+	uint32_t position; /* bytes */
+	uint8_t phase;
 };
 
 /* One direction of one UDMA queue. Under dev->lock; the device thread works on a copy. */
@@ -73,6 +81,8 @@ enum half { M2S, S2M, HALVES };
 
 struct udma {
 	struct block *block;
+	struct block *sdma; /* its wrapper; NULL until that is made */
+	struct nq nq[NQ_QUEUES]; /* of the wrapper */
 	struct ring ring[HALVES][UDMA_QUEUES];
 	uint32_t state[HALVES]; /* UDMA_STATE_IDLE, _NORMAL, _ABORT */
 	uint16_t kicked; /* queues that the device thread has to look at */
@@ -81,12 +91,6 @@ struct udma {
 	/* Descriptors of a turn under way whose data the host may have seen: their places in the
 	 * ring are free, though ring.pending still counts them. */
 	_Atomic uint32_t left[HALVES][UDMA_QUEUES];
-};
-
-/* Position of one notification queue. Under dev->lock. */
-struct nq {
-	uint32_t position; /* bytes */
-	uint8_t phase;
 };
 
 /* Faults that neuron_model.h lets a test ask for. Under dev->lock but armed, which hot paths look
@@ -103,14 +107,18 @@ struct inject {
 	uint64_t due_ns[EXI_MSIX_VECTORS];
 	enum nm_mailbox_fault mailbox;
 	uint32_t requests;
-	enum nm_udma_fault udma[V3_UDMA_ENGINES];
-	uint32_t turns[V3_UDMA_ENGINES];
-	uint32_t ecc[V3_HBM_STACKS + 1]; /* as MBOX_ECC_* */
+	enum nm_udma_fault udma[NM_ENGINES];
+	uint32_t turns[NM_ENGINES];
+	uint32_t ecc[NM_STACKS + 1]; /* as MBOX_ECC_* */
 	unsigned int percent; /* of the clocks */
 };
 
 struct nm_device {
 	struct nm_config config; /* with defaults filled in */
+	const struct nm_chip *chip;
+	unsigned int apb_bar; /* NM_NO_BAR: none */
+	unsigned int exi_bar;
+	uint64_t dram_dist; /* from one stack to the next in the DRAM BAR and in hbm */
 
 	int hbm_fd;
 	uint8_t *hbm;
@@ -139,16 +147,19 @@ struct nm_device {
 
 	struct block *exi; /* features */
 	struct block *routes, *misc_ram, *reset_reg;
-	struct block *core_nq[V3_CORES], *topsp_nq[V3_TOPSPS];
-	struct nq core_nq_state[V3_CORES][NQ_QUEUES];
-	struct udma *udma[V3_UDMA_ENGINES]; /* NULL: engine of an absent core */
+	struct block *core_nq[NM_CORES], *topsp_nq[NM_TOPSPS];
+	struct nq core_nq_state[NM_CORES][NQ_QUEUES], topsp_nq_state[NM_TOPSPS][NQ_QUEUES];
+	/* Under lock. Semaphores of cores are in the cores. */
+	uint32_t core_event[NM_CORES][NM_EVENTS], topsp_event[NM_TOPSPS][NM_EVENTS];
+	uint32_t topsp_sem[NM_TOPSPS][NM_SEMAPHORES];
+	struct udma *udma[NM_ENGINES]; /* NULL: engine of an absent core */
 	unsigned int udma_next; /* fairness: engine to look at first */
 
 	_Atomic uint64_t irq_todo; /* vectors to fire once dev->lock is dropped */
 
 	_Atomic uint32_t features;
 	_Atomic uint32_t time_hi_latch;
-	struct nm_core *core[V3_CORES];
+	struct nm_core *core[NM_CORES];
 
 	struct inject inject;
 
@@ -169,6 +180,10 @@ void nm_guest_error(struct nm_device *dev, uint64_t key, const char *fmt, ...)
 /* Key for an error that is not tied to one address. */
 #define GUEST_KEY(kind, a, b) (1ull << 60 | (uint64_t)(kind) << 48 | (uint64_t)(a) << 24 | (b))
 enum guest_kind { GUEST_BUS_MASTER, GUEST_UDMA, GUEST_MAILBOX, GUEST_NOTIFY, GUEST_ACCESS };
+
+/* A register by its offset in the register BAR, whichever that is. */
+uint32_t nm_apb_read(struct nm_device *dev, uint64_t offset);
+void nm_apb_write(struct nm_device *dev, uint64_t offset, uint32_t value);
 
 /* The block at a BAR offset, NULL if there is none. */
 struct block *nm_device_block(struct nm_device *dev, unsigned int bar, uint64_t offset);
@@ -192,6 +207,22 @@ int nm_bus_write(struct nm_device *dev, uint64_t addr, const void *buf, size_t s
 /* As a read and a write without a buffer between; *failed is the side that did not answer. */
 int nm_bus_copy(struct nm_device *dev, uint64_t dst, uint64_t src, size_t size, enum half *failed);
 
+/* --- server.c ----------------------------------------------------------------- */
+
+/* Takes its place, which says what the device is; 0 or -EINVAL (logged). All of these: nothing to do
+ * for a device without a server. */
+int nm_server_place(struct nm_device *dev);
+/* From then on neighbours reach it, until leave, which waits for those who do. */
+void nm_server_join(struct nm_device *dev);
+void nm_server_leave(struct nm_device *dev);
+/* Keeps neighbours from leaving. Not recursive. */
+void nm_server_lock(struct nm_device *dev);
+void nm_server_unlock(struct nm_device *dev);
+/* Behind a window; NULL: nobody, or not powered on. Locked. */
+struct nm_device *nm_server_neighbour(struct nm_device *dev, unsigned int window);
+/* Serial number of who belongs there, 0: the window leads nowhere. */
+uint64_t nm_server_neighbour_serial(const struct nm_device *dev, unsigned int window);
+
 /* --- pci.c -------------------------------------------------------------------- */
 
 void nm_pci_reset(struct nm_device *dev);
@@ -209,14 +240,17 @@ bool nm_msix_window_write(struct nm_device *dev, struct block *b, uint32_t offse
 int nm_exi_init(struct nm_device *dev, struct block *b);
 int nm_time_init(struct nm_device *dev, struct block *b);
 int nm_features_init(struct nm_device *dev, struct block *b);
+int nm_links_init(struct nm_device *dev, struct block *b);
 int nm_routes_init(struct nm_device *dev, struct block *b);
 int nm_mailbox_init(struct nm_device *dev, struct block *b);
 int nm_reset_init(struct nm_device *dev, struct block *b);
 int nm_udma_init(struct nm_device *dev, struct block *b);
+int nm_sdma_init(struct nm_device *dev, struct block *b);
 int nm_fis_init(struct nm_device *dev, struct block *b);
 int nm_core_nq_init(struct nm_device *dev, struct block *b);
 int nm_topsp_nq_init(struct nm_device *dev, struct block *b);
 int nm_tpb_init(struct nm_device *dev, struct block *b);
+int nm_topsp_init(struct nm_device *dev, struct block *b);
 int nm_queues_init(struct nm_device *dev, struct block *b);
 
 /* Vector of a route register (EXI_VECTOR_*), or -1 when it is off. */
@@ -230,10 +264,26 @@ void nm_mailbox_reset(struct nm_device *dev);
 void nm_mailbox_run(struct nm_device *dev);
 bool nm_udma_run(struct nm_device *dev);
 
-/* Appends an entry to queue NQ_INDEX(entry->type, engine) of a core, if the host set it up.
- * phase and time are filled in here. Any thread, without dev->lock. */
+/* Each appends an entry to queue NQ_INDEX(entry->type, engine) of a core or TopSP, if the host set it
+ * up. phase and time are filled in here. Any thread, without dev->lock. */
 void nm_notify_post(struct nm_device *dev, unsigned int core, unsigned int engine,
 		    struct nq_entry *entry);
+void nm_notify_topsp(struct nm_device *dev, unsigned int topsp, unsigned int engine,
+		     struct nq_entry *entry);
+/* The same for any block with queue registers, the first of which is row first of its table. */
+void nm_notify_queue(struct nm_device *dev, struct block *b, unsigned int first, struct nq *queues,
+		     unsigned int i, struct nq_entry *entry);
+/* Write hook of register first + reg of a queue. dev->lock held. */
+void nm_notify_write(struct nm_device *dev, struct block *b, unsigned int first, struct nq *queues,
+		     unsigned int reg, unsigned int i, uint32_t value);
+
+/* Events and semaphores of what a reset names. dev->lock held. */
+void nm_tpb_reset(struct nm_device *dev, unsigned int core);
+void nm_topsp_reset(struct nm_device *dev, unsigned int topsp);
+
+/* A queue of an engine moved descriptors: an entry for its DMA trace, if the host set one up. */
+void nm_sdma_trace(struct nm_device *dev, unsigned int engine, unsigned int queue, uint32_t descs,
+		   uint64_t bytes);
 
 /* --- inject.c ----------------------------------------------------------------- */
 

@@ -29,11 +29,11 @@ static const struct reg exi_regs[N_REGS] = {
 				 HW_SET(EXI_VERSION_MINOR_MASK, EXI_VERSION_MINOR)),
 	[R_CORES] = RO(EXI_CORES - EXI_MAGIC, 0, 0, 0),
 	[R_QUEUES] = RO(EXI_QUEUES - EXI_MAGIC, 0, 0, EXI_QUEUE_COUNT),
-	[R_ARCH] = RO(EXI_ARCH - EXI_MAGIC, 0, 0, NM_ARCH),
+	[R_ARCH] = RO(EXI_ARCH - EXI_MAGIC, 0, 0, 0),
 	[R_SBUF] = RO(EXI_SBUF_BYTES - EXI_MAGIC, 0, 0, NM_SBUF_BYTES),
 	[R_PSUM] = RO(EXI_PSUM_BYTES - EXI_MAGIC, 0, 0, NM_PSUM_BYTES),
 	[R_HBM_MIB] = RO(EXI_HBM_MIB - EXI_MAGIC, 0, 0, 0),
-	[R_HBM_STACKS] = RO(EXI_HBM_STACKS - EXI_MAGIC, 0, 0, V3_HBM_STACKS),
+	[R_HBM_STACKS] = RO(EXI_HBM_STACKS - EXI_MAGIC, 0, 0, 0),
 };
 
 static uint32_t exi_read(struct nm_device *dev, struct block *b, unsigned int reg, unsigned int i,
@@ -44,8 +44,12 @@ static uint32_t exi_read(struct nm_device *dev, struct block *b, unsigned int re
 	switch (reg) {
 	case R_CORES:
 		return dev->config.cores;
+	case R_ARCH:
+		return dev->chip->arch;
 	case R_HBM_MIB:
 		return (uint32_t)(dev->config.hbm_bytes >> 20);
+	case R_HBM_STACKS:
+		return dev->chip->stacks;
 	default:
 		return value;
 	}
@@ -114,6 +118,30 @@ int nm_features_init(struct nm_device *dev, struct block *b)
 	atomic_store(&dev->features, EXI_FEATURE_STALL_DETECT);
 	b->ops.write = features_write;
 	return nm_block_init(b, feature_regs, 1);
+}
+
+/* --- neighbours ----------------------------------------------------------------- */
+
+static const struct reg link_regs[] = {
+	RO(EXI_LINK_SERIAL(0) - EXI_LINK_SERIAL(0), NEURON_LINKS * 2, 4, 0),
+};
+
+static uint32_t links_read(struct nm_device *dev, struct block *b, unsigned int reg, unsigned int i,
+			   uint32_t value)
+{
+	const uint64_t serial = nm_server_neighbour_serial(dev, i / 2);
+
+	(void)b;
+	(void)reg;
+	(void)value;
+	return (uint32_t)(serial >> (i % 2 * 32));
+}
+
+int nm_links_init(struct nm_device *dev, struct block *b)
+{
+	(void)dev;
+	b->ops.read = links_read;
+	return nm_block_init(b, link_regs, 1);
 }
 
 /* --- UDMA interrupt routes ---------------------------------------------------- */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * HBM: one sparse memory file, stacks one after the other, exactly as the DRAM BAR shows them on
- * revision 255. Host memory is used only for what the guest has touched.
+ * HBM: one sparse memory file, laid out as the DRAM BAR shows it. Host memory is used only for what
+ * the guest has touched.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 int nm_hbm_init(struct nm_device *dev)
 {
-	uint64_t size = dev->config.hbm_bytes * V3_HBM_STACKS;
+	uint64_t size = dev->dram_dist * dev->chip->stacks;
 
 	dev->hbm_fd = memfd_create("neuron-hbm", MFD_CLOEXEC);
 	if (dev->hbm_fd < 0)
@@ -34,7 +34,7 @@ int nm_hbm_init(struct nm_device *dev)
 void nm_hbm_fini(struct nm_device *dev)
 {
 	if (dev->hbm)
-		munmap(dev->hbm, dev->config.hbm_bytes * V3_HBM_STACKS);
+		munmap(dev->hbm, dev->dram_dist * dev->chip->stacks);
 	if (dev->hbm_fd >= 0)
 		close(dev->hbm_fd);
 }
@@ -43,11 +43,11 @@ void *nm_hbm_at(struct nm_device *dev, uint64_t addr, uint64_t size)
 {
 	uint64_t stack_bytes = dev->config.hbm_bytes;
 
-	for (unsigned int n = 0; n < V3_HBM_STACKS; n++) {
-		uint64_t at = addr - V3_DEV_HBM(n);
+	for (unsigned int n = 0; n < dev->chip->stacks; n++) {
+		uint64_t at = addr - dev->chip->hbm(n);
 
 		if (at < stack_bytes)
-			return size <= stack_bytes - at ? dev->hbm + n * stack_bytes + at : NULL;
+			return size <= stack_bytes - at ? dev->hbm + n * dev->dram_dist + at : NULL;
 	}
 	return NULL;
 }

@@ -39,7 +39,7 @@ static void rearm(struct nm_device *dev)
 		armed |= NM_ARMED_IRQ;
 	if (in->requests)
 		armed |= NM_ARMED_MAILBOX;
-	if (any(in->turns, V3_UDMA_ENGINES))
+	if (any(in->turns, NM_ENGINES))
 		armed |= NM_ARMED_UDMA;
 	atomic_store(&in->armed, armed);
 }
@@ -195,8 +195,7 @@ bool nm_inject_takes_turn(struct nm_device *dev, unsigned int engine, enum nm_ud
 int nm_inject_udma(struct nm_device *dev, unsigned int engine, enum nm_udma_fault fault,
 		   uint32_t turns)
 {
-	if (engine >= V3_UDMA_ENGINES || !dev->udma[engine] ||
-	    (unsigned int)fault >= NM_UDMA_FAULTS)
+	if (engine >= NM_ENGINES || !dev->udma[engine] || (unsigned int)fault >= NM_UDMA_FAULTS)
 		return -EINVAL;
 	pthread_mutex_lock(&dev->lock);
 	dev->inject.udma[engine] = fault;
@@ -210,7 +209,7 @@ int nm_inject_udma(struct nm_device *dev, unsigned int engine, enum nm_udma_faul
 
 void nm_inject_show_ecc(struct nm_device *dev)
 {
-	for (unsigned int m = 0; m <= V3_HBM_STACKS; m++)
+	for (unsigned int m = 0; m <= NM_STACKS; m++)
 		nm_mailbox_set_ecc(dev, m, dev->inject.ecc[m]);
 }
 
@@ -253,6 +252,11 @@ int nm_inject_throttle(struct nm_device *dev, unsigned int percent)
 	for (unsigned int c = 0; c < dev->config.cores; c++)
 		nm_core_throttle(dev->core[c], percent);
 	pthread_mutex_unlock(&dev->lock);
+	for (unsigned int c = 0; c < dev->config.cores; c++) {
+		struct nq_entry entry = { .type = NQ_THROTTLE, .engine = 0xff, .value = percent };
+
+		nm_notify_post(dev, c, 0, &entry);
+	}
 	return 0;
 }
 
@@ -280,7 +284,7 @@ void nm_inject_clear(struct nm_device *dev)
 	for (unsigned int v = 0; v < EXI_MSIX_VECTORS; v++)
 		nm_inject_irq(dev, v, 0, 0);
 	nm_inject_mailbox(dev, NM_MAILBOX_SILENT, 0);
-	for (unsigned int e = 0; e < V3_UDMA_ENGINES; e++)
+	for (unsigned int e = 0; e < NM_ENGINES; e++)
 		nm_inject_udma(dev, e, NM_UDMA_ERROR, 0);
 	for (unsigned int c = 0; c < dev->config.cores; c++)
 		for (unsigned int e = 0; e < EXI_ENGINES; e++)
@@ -316,8 +320,8 @@ int nm_inject_status(struct nm_device *dev, char *to, size_t size)
 
 	pthread_mutex_lock(&dev->lock);
 	say(&t, "present=%d clock=%u%%", !(atomic_load(&in->armed) & NM_ARMED_GONE), in->percent);
-	for (unsigned int m = 0; m <= V3_HBM_STACKS; m++) {
-		if (m < V3_HBM_STACKS)
+	for (unsigned int m = 0; m <= NM_STACKS; m++) {
+		if (m < NM_STACKS)
 			say(&t, " ecc.hbm%u", m);
 		else
 			say(&t, " ecc.sram");
@@ -333,7 +337,7 @@ int nm_inject_status(struct nm_device *dev, char *to, size_t size)
 			say(&t, " irq.%u=%u", v, in->irqs[v]);
 	if (in->requests)
 		say(&t, " mailbox=%u", in->requests);
-	for (unsigned int e = 0; e < V3_UDMA_ENGINES; e++)
+	for (unsigned int e = 0; e < NM_ENGINES; e++)
 		if (in->turns[e])
 			say(&t, " udma.%u=%u", e, in->turns[e]);
 	pthread_mutex_unlock(&dev->lock);

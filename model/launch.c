@@ -100,7 +100,7 @@ static const struct nm_program *prepare(struct nm_core *core, const struct exi_l
 		refuse(fault, EXI_FAULT_BUS, l->program_addr, l->program_bytes);
 		return NULL;
 	}
-	ret = nm_cache_get(&core->cache, l, image, &program, fault);
+	ret = nm_cache_get(&core->cache, l, core->bus.arch, image, &program, fault);
 	if (ret == -ENOMEM) {
 		nm_core_log(core, NM_LOG_ERROR, "no memory to decode a program of %u bytes",
 			    l->program_bytes);

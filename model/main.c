@@ -4,6 +4,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,31 +14,63 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "neuron_topology.h"
 #include "vfio_user.h"
 
-struct options {
+/* A device and the thread that serves it. */
+struct slot {
 	const char *socket;
-	const char *control;
-	bool once;
+	const char *control_path; /* NULL: none */
 	struct nm_config config;
+	struct nm_control *control;
+	bool once;
+	int listener, stop_fd;
+	pthread_t thread;
+	int ret;
 };
 
-enum { KEY_LOG = 'l', KEY_ONCE = 256, KEY_SERIAL, KEY_ID, KEY_CONTROL };
+struct options {
+	struct slot slot[NEURON_SERVER_DEVICES];
+	unsigned int devices, controls;
+	bool once;
+	struct nm_config config; /* of all */
+};
+
+enum { KEY_LOG = 'l', KEY_ONCE = 256, KEY_SERIAL, KEY_ID, KEY_CONTROL, KEY_CHIP, KEY_SILICON };
 
 static const struct argp_option option_table[] = {
-	{ "socket", 's', "PATH", 0, "UNIX socket to listen on (required)", 0 },
-	{ "cores", 'c', "N", 0, "NeuronCores, 1 to 8 (default 8)", 0 },
-	{ "hbm", 'm', "SIZE", 0,
-	  "size of each of the 4 HBM stacks: a power of two from 64M to 64G, with suffix M or G "
-	  "for MiB or GiB (default 4G). Host memory is used only for what is touched",
+	{ "socket", 's', "PATH", 0,
+	  "UNIX socket to listen on (required). Given several times, up to 16: a server of that "
+	  "many "
+	  "devices, numbered in that order and joined by NeuronLink",
 	  0 },
-	{ "serial", KEY_SERIAL, "N", 0, "serial number of the device", 0 },
-	{ "device-id", KEY_ID, "N", 0, "routing id of the device in its server (default 0)", 0 },
+	{ "chip", KEY_CHIP, "NAME", 0, "trn1, inf2, trn2 (default) or trn3", 0 },
+	{ "cores", 'c', "N", 0, "NeuronCores of a device (default: all that the chip has, 8 or 2)",
+	  0 },
+	{ "hbm", 'm', "SIZE", 0,
+	  "size of each of the HBM stacks (4, on trn1 and inf2 2): a power of two from 64M to 64G "
+	  "(16G), with suffix M or G for MiB or GiB (default 4G). Host memory is used only for "
+	  "what "
+	  "is touched",
+	  0 },
+	{ "serial", KEY_SERIAL, "N", 0,
+	  "serial number of the device; of several, that of the first", 0 },
+	{ "device-id", KEY_ID, "N", 0,
+	  "routing id of a single device (default 0); those of several follow from their places",
+	  0 },
+	{ "silicon", KEY_SILICON, NULL, 0,
+	  "show the registers where silicon does, without the execution interface and interrupts "
+	  "of "
+	  "the virtual device; for other drivers than this project's",
+	  0 },
 	{ "log-level", KEY_LOG, "LEVEL", 0,
 	  "error, guest (also mistakes of the driver; default), info or trace", 0 },
 	{ "control", KEY_CONTROL, "PATH", 0,
-	  "UNIX socket for commands, which see below; neuron-model-ctl sends them", 0 },
-	{ "once", KEY_ONCE, NULL, 0, "exit when the first client disconnects", 0 },
+	  "UNIX socket for commands, which see below; neuron-model-ctl sends them. Given several "
+	  "times: of each device in turn",
+	  0 },
+	{ "once", KEY_ONCE, NULL, 0, "exit when the first client of each device has disconnected",
+	  0 },
 	{ 0 },
 };
 
@@ -74,7 +107,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 's':
-		o->socket = arg;
+		if (o->devices == NEURON_SERVER_DEVICES)
+			argp_error(state, "--socket %s: a server has at most %d devices", arg,
+				   NEURON_SERVER_DEVICES);
+		o->slot[o->devices++].socket = arg;
 		break;
 	case 'c':
 		o->config.cores = (unsigned int)number(state, "--cores", arg, false);
@@ -87,6 +123,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		    (o->config.hbm_bytes & (o->config.hbm_bytes - 1)))
 			argp_error(state, "--hbm %s: want a power of two from 64M to 64G", arg);
 		break;
+	case KEY_CHIP:
+		if (strcmp(arg, "trn1") && strcmp(arg, "inf2") && strcmp(arg, "trn2") &&
+		    strcmp(arg, "trn3"))
+			argp_error(state, "--chip %s: want trn1, inf2, trn2 or trn3", arg);
+		o->config.chip = arg;
+		break;
+	case KEY_SILICON:
+		o->config.silicon = true;
+		break;
 	case KEY_SERIAL:
 		o->config.serial = number(state, "--serial", arg, false);
 		break;
@@ -97,14 +142,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->config.log_level = log_level(state, arg);
 		break;
 	case KEY_CONTROL:
-		o->control = arg;
+		if (o->controls == NEURON_SERVER_DEVICES)
+			argp_error(state, "--control %s: there are at most %d devices", arg,
+				   NEURON_SERVER_DEVICES);
+		o->slot[o->controls++].control_path = arg;
 		break;
 	case KEY_ONCE:
 		o->once = true;
 		break;
 	case ARGP_KEY_END:
-		if (!o->socket)
+		if (!o->devices)
 			argp_error(state, "--socket is required");
+		if (o->controls > o->devices)
+			argp_error(state, "%u --control, but only %u --socket", o->controls,
+				   o->devices);
+		if (o->devices > 1 && o->config.device_id)
+			argp_error(state, "--device-id is for a single device");
 		break;
 	case ARGP_KEY_ARG:
 		argp_error(state, "unexpected argument '%s'", arg);
@@ -119,7 +172,7 @@ static const struct argp argp = {
 	option_table,
 	parse,
 	NULL,
-	"Serves a virtual Trainium2 to one vfio-user client at a time, for instance QEMU's "
+	"Serves virtual Trainiums, each to one vfio-user client at a time, for instance QEMU's "
 	"vfio-user-pci. Each client gets a freshly powered-on device."
 	"\v" NM_CONTROL_HELP,
 	NULL,
@@ -184,36 +237,94 @@ static int accept_client(int listener, int stop_fd)
 	return accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 }
 
+static int slot_open(struct slot *slot)
+{
+	int fd;
+
+	slot->listener = listen_on(slot->socket);
+	if (slot->listener < 0)
+		return -1;
+	if (!slot->control_path)
+		return 0;
+	fd = listen_on(slot->control_path);
+	slot->control = fd < 0 ? NULL : nm_control_create(fd);
+	return slot->control ? 0 : -1;
+}
+
+static void slot_close(struct slot *slot)
+{
+	if (slot->listener < 0)
+		return;
+	nm_control_destroy(slot->control);
+	if (slot->control)
+		unlink(slot->control_path);
+	unlink(slot->socket);
+	close(slot->listener);
+}
+
+static void *serve(void *arg)
+{
+	struct slot *slot = arg;
+	int client;
+
+	do {
+		client = accept_client(slot->listener, slot->stop_fd);
+		if (client < 0)
+			break;
+		slot->ret = vfio_user_serve(client, slot->stop_fd, &slot->config, slot->control);
+	} while (!slot->once && slot->ret != -EINTR && slot->ret != -EINVAL &&
+		 slot->ret != -ENOMEM);
+	return NULL;
+}
+
+/* Serves all devices until they end; whether one ended by a failure. */
+static bool serve_all(struct options *o)
+{
+	unsigned int started = 1;
+	bool failed = false;
+
+	while (started < o->devices &&
+	       !pthread_create(&o->slot[started].thread, NULL, serve, &o->slot[started]))
+		started++;
+	if (started < o->devices) {
+		fprintf(stderr, "neuron-model: can't start a thread\n");
+		raise(SIGTERM); /* blocked, so that it stops those that run */
+	}
+	serve(&o->slot[0]);
+	for (unsigned int i = 0; i < started; i++) {
+		if (i)
+			pthread_join(o->slot[i].thread, NULL);
+		failed |= o->slot[i].ret && o->slot[i].ret != -EINTR;
+	}
+	return failed || started < o->devices;
+}
+
 int main(int argc, char **argv)
 {
-	struct options o = { .config = { .log_level = NM_LOG_GUEST } };
-	struct nm_control *control = NULL;
-	int listener, stop_fd, client, ret = 0;
+	static struct options o = { .config = { .log_level = NM_LOG_GUEST } };
+	bool failed = false;
+	int stop_fd;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &o);
 	stop_fd = stop_signals();
-	listener = listen_on(o.socket);
-	if (stop_fd < 0 || listener < 0)
-		return 1;
-	if (o.control) {
-		int fd = listen_on(o.control);
-
-		control = fd < 0 ? NULL : nm_control_create(fd);
-		if (!control) {
-			unlink(o.socket);
-			return 1;
-		}
+	if (o.devices > 1) {
+		o.config.server = nm_server_create(o.config.chip, o.devices, o.config.serial);
+		failed = !o.config.server;
 	}
-	do {
-		client = accept_client(listener, stop_fd);
-		if (client < 0)
-			break;
-		ret = vfio_user_serve(client, stop_fd, &o.config, control);
-	} while (!o.once && ret != -EINTR && ret != -EINVAL && ret != -ENOMEM);
-	nm_control_destroy(control);
-	if (o.control)
-		unlink(o.control);
-	unlink(o.socket);
-	close(listener);
-	return ret && ret != -EINTR;
+	for (unsigned int i = 0; i < o.devices; i++) {
+		struct slot *slot = &o.slot[i];
+
+		slot->config = o.config;
+		slot->config.number = i;
+		slot->once = o.once;
+		slot->stop_fd = stop_fd;
+		slot->listener = -1;
+		failed = failed || stop_fd < 0 || slot_open(slot);
+	}
+	if (!failed)
+		failed = serve_all(&o);
+	for (unsigned int i = 0; i < o.devices; i++)
+		slot_close(&o.slot[i]);
+	nm_server_destroy(o.config.server);
+	return failed;
 }

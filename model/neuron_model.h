@@ -26,9 +26,28 @@ typedef void (*nm_log_fn)(void *user, int level, const char *text);
 #define NM_LOG_INFO  2
 #define NM_LOG_TRACE 3
 
+/*
+ * A server of 1 to 16 devices of one chip, joined by NeuronLink as hw/neuron_topology.h says. A device
+ * belongs to it from its creation to its destruction; the server outlives them. Through its neighbour
+ * windows each reaches the memories and registers of those next to it that are powered on.
+ */
+struct nm_server;
+
+/* chip as in nm_config; serial of device 0, those of the others follow (0: a fixed default). NULL: no
+ * such chip, or devices not from 1 to 16, or no memory. */
+struct nm_server *nm_server_create(const char *chip, unsigned int devices, uint64_t serial);
+void nm_server_destroy(struct nm_server *server);
+
 struct nm_config {
-	unsigned int cores; /* NeuronCores, 1..8; 0: 8 */
-	uint64_t hbm_bytes; /* of each of the 4 stacks, power of two >= 64 MiB; 0: 4 GiB */
+	/* Place in a server, which then determines chip, serial and device_id. NULL: alone. */
+	struct nm_server *server;
+	unsigned int number; /* below the server's devices, no two the same */
+	const char *chip; /* "trn1", "inf2", "trn2", "trn3"; NULL: trn2 */
+	/* The function shows itself as silicon does, with the registers on BAR 0, and so without the
+	 * execution interface and interrupts, which are the virtual device's. */
+	bool silicon;
+	unsigned int cores; /* NeuronCores; 0: as many as the chip has */
+	uint64_t hbm_bytes; /* of each stack, power of two >= 64 MiB; 0: 4 GiB */
 	uint64_t serial; /* 0: a fixed default */
 	unsigned int device_id; /* position in the server, MISC RAM device id */
 	int log_level; /* NM_LOG_*, messages above it are dropped */

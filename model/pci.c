@@ -74,16 +74,11 @@ static uint32_t get(const uint8_t *p, unsigned int size)
 
 uint64_t nm_bar_size(struct nm_device *dev, unsigned int bar)
 {
-	switch (bar) {
-	case EXI_BAR:
-		return EXI_BAR_BYTES;
-	case V3_BAR_APB_QEMU:
-		return V3_APB_BYTES;
-	case V3_BAR_DRAM:
-		return dev->config.hbm_bytes * V3_HBM_STACKS;
-	default:
-		return 0;
-	}
+	if (bar == dev->exi_bar)
+		return bar == NM_NO_BAR ? 0 : EXI_BAR_BYTES;
+	if (bar == dev->apb_bar)
+		return dev->chip->apb_bytes;
+	return bar == V3_BAR_DRAM ? dev->dram_dist * dev->chip->stacks : 0;
 }
 
 static void set_bar(struct nm_device *dev, unsigned int bar, uint32_t flags)
@@ -95,7 +90,8 @@ static void set_bar(struct nm_device *dev, unsigned int bar, uint32_t flags)
 	put32(dev->pci.writable + CFG_BAR(bar + 1), (uint32_t)(mask >> 32));
 }
 
-static void set_caps(struct pci *pci)
+/* Silicon shows no MSI-X here: its table has no public place. */
+static void set_caps(struct pci *pci, bool msix)
 {
 	uint8_t *c = pci->config;
 
@@ -104,7 +100,7 @@ static void set_caps(struct pci *pci)
 	put16(c + CAP_PM + 4, CAP_PM_NO_SOFT_RESET);
 	put16(pci->writable + CAP_PM + 4, 0x3);
 
-	put16(c + CAP_PCIE, CAP_PCIE_ID | CAP_MSIX << 8);
+	put16(c + CAP_PCIE, CAP_PCIE_ID | (msix ? CAP_MSIX << 8 : 0));
 	put16(c + CAP_PCIE + 2, PCIE_V2_ENDPOINT);
 	put32(c + CAP_PCIE + 4, DEVCAP_PAYLOAD_512 | DEVCAP_ROLE_ERRORS | DEVCAP_FLR);
 	put16(pci->writable + CAP_PCIE + DEVCTL, DEVCTL_WRITABLE);
@@ -112,6 +108,8 @@ static void set_caps(struct pci *pci)
 	put16(c + CAP_PCIE + 0x12, LINK_GEN5_X16);
 	put16(c + CAP_PCIE + LINK2, 0x5);
 
+	if (!msix)
+		return;
 	put16(c + CAP_MSIX, CAP_MSIX_ID);
 	put16(c + CAP_MSIX + MSIX_CONTROL, EXI_MSIX_VECTORS - 1);
 	put16(pci->writable + CAP_MSIX + MSIX_CONTROL, MSIX_ENABLE | MSIX_MASK_ALL);
@@ -128,20 +126,21 @@ void nm_pci_reset(struct nm_device *dev)
 	memset(pci->config, 0, sizeof(pci->config));
 	memset(pci->writable, 0, sizeof(pci->writable));
 	put16(c + CFG_VENDOR, NEURON_PCI_VENDOR);
-	put16(c + CFG_DEVICE, NEURON_PCI_TRN2);
+	put16(c + CFG_DEVICE, dev->chip->pci_device);
 	put16(pci->writable + CFG_COMMAND, COMMAND_WRITABLE);
 	put16(c + CFG_STATUS, STATUS_CAPS);
-	c[CFG_REVISION] = NEURON_PCI_REV_QEMU;
+	c[CFG_REVISION] = dev->config.silicon ? 0 : NEURON_PCI_REV_QEMU;
 	put16(c + CFG_CLASS, NEURON_PCI_CLASS);
 	pci->writable[CFG_CACHE_LINE] = 0xff;
-	set_bar(dev, EXI_BAR, BAR_64);
-	set_bar(dev, V3_BAR_APB_QEMU, BAR_64 | BAR_PREFETCH);
+	if (dev->exi_bar != NM_NO_BAR)
+		set_bar(dev, dev->exi_bar, BAR_64);
+	set_bar(dev, dev->apb_bar, BAR_64 | BAR_PREFETCH);
 	set_bar(dev, V3_BAR_DRAM, BAR_64 | BAR_PREFETCH);
 	put16(c + CFG_SUBVENDOR, NEURON_PCI_VENDOR);
-	put16(c + CFG_SUBDEVICE, NEURON_PCI_TRN2);
+	put16(c + CFG_SUBDEVICE, dev->chip->pci_device);
 	c[CFG_CAPS] = CAP_PM;
 	pci->writable[CFG_INT_LINE] = 0xff;
-	set_caps(pci);
+	set_caps(pci, dev->exi_bar != NM_NO_BAR);
 
 	memset(pci->msix, 0, sizeof(pci->msix));
 	for (unsigned int v = 0; v < EXI_MSIX_VECTORS; v++)
@@ -311,6 +310,8 @@ void nm_config_write(struct nm_device *dev, uint32_t offset, unsigned int size, 
 void nm_enable(struct nm_device *dev)
 {
 	nm_config_write(dev, CFG_COMMAND, 2, COMMAND_MEMORY | COMMAND_MASTER);
+	if (dev->exi_bar == NM_NO_BAR)
+		return;
 	for (unsigned int v = 0; v < EXI_MSIX_VECTORS; v++)
 		nm_bar_write(dev, EXI_BAR, EXI_MSIX_TABLE + v * 16 + 12, 4, 0);
 	nm_config_write(dev, CAP_MSIX + MSIX_CONTROL, 2, MSIX_ENABLE);

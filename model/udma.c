@@ -159,17 +159,6 @@ static const struct reg udma_regs[] = {
 	    UDMA_GEN_EX_RX_SEL(1, 0) - UDMA_GEN_EX_RX_SEL(0, 0), 0),
 	RWN(UDMA_GEN_EX + UDMA_GEN_EX_RX_SEL(0, 2), UDMA_QUEUES,
 	    UDMA_GEN_EX_RX_SEL(1, 0) - UDMA_GEN_EX_RX_SEL(0, 0), 0),
-	/* SDMA wrapper and its notification queues */
-	RW1(UDMA_SDMA + SDMA_EVENT_ACCEL),
-	RW1(UDMA_SDMA + SDMA_ROB_CFG),
-	RW1(UDMA_SDMA + SDMA_WOB_CFG),
-	RW1(UDMA_SDMA + SDMA_BROADCAST_GROUP),
-	RW1(UDMA_SDMA + SDMA_BROADCAST_LAST),
-	RW1(UDMA_SDMA + SDMA_BEATS),
-	RWN(UDMA_SDMA_NOTIFY + NQ_BASE_LO, NQ_QUEUES, NQ_STRIDE, 0),
-	RWN(UDMA_SDMA_NOTIFY + NQ_BASE_HI, NQ_QUEUES, NQ_STRIDE, 0),
-	RWN(UDMA_SDMA_NOTIFY + NQ_SIZE, NQ_QUEUES, NQ_STRIDE, 0),
-	RWN(UDMA_SDMA_NOTIFY + NQ_HEAD, NQ_QUEUES, NQ_STRIDE, 0),
 };
 
 static const char *const half_name[HALVES] = { "M2S", "S2M" };
@@ -328,6 +317,7 @@ struct turn {
 	struct udma_desc desc[HALVES][TURN];
 	uint32_t n[HALVES]; /* descriptors fetched */
 	uint32_t at[HALVES]; /* of them completed */
+	uint64_t bytes; /* moved */
 	bool interrupt[HALVES];
 	_Atomic uint32_t *left[HALVES];
 	struct failure failure;
@@ -479,6 +469,7 @@ static bool move(struct turn *t)
 	}
 	src->done += n;
 	dst->done += n;
+	t->bytes += n;
 
 	if (n == src_left) {
 		if (!complete(t, M2S, s, last ? UDMA_CDESC_LAST : 0))
@@ -501,6 +492,7 @@ static void begin_turn(struct nm_device *dev, struct udma *u, unsigned int q, st
 	t->dev = dev;
 	t->failure.set = false;
 	t->corrupt = false;
+	t->bytes = 0;
 	t->zero_is_64k = cfg_len & UDMA_M2S_CFG_LEN_64K;
 	t->max_packet = HW_GET(UDMA_M2S_CFG_LEN_MAX, cfg_len);
 	t->max_descs = HW_GET(UDMA_PREF_MAX_DESCS, *block_value(u->block, R_PREF_2 + M2S, 0));
@@ -600,14 +592,18 @@ static void run_queue(struct nm_device *dev, struct udma *u, unsigned int q)
 	end_turn(dev, u, q, &t);
 	kick(dev, u, q);
 	pthread_mutex_unlock(&dev->lock);
+	if (t.at[M2S])
+		nm_sdma_trace(dev, u->block->index, q, t.at[M2S], t.bytes);
 	nm_irq_flush(dev);
 	pthread_mutex_lock(&dev->lock);
 }
 
 bool nm_udma_run(struct nm_device *dev)
 {
-	for (unsigned int i = 0; i < V3_UDMA_ENGINES; i++) {
-		unsigned int e = (dev->udma_next + i) % V3_UDMA_ENGINES;
+	const unsigned int engines = dev->chip->engines;
+
+	for (unsigned int i = 0; i < engines; i++) {
+		unsigned int e = (dev->udma_next + i) % engines;
 		struct udma *u = dev->udma[e];
 
 		if (!u || !u->kicked)
@@ -617,7 +613,7 @@ bool nm_udma_run(struct nm_device *dev)
 				run_queue(dev, u, q);
 			else
 				u->kicked &= (uint16_t)~(1u << q);
-		dev->udma_next = (e + 1) % V3_UDMA_ENGINES;
+		dev->udma_next = (e + 1) % engines;
 		return true;
 	}
 	return false;
@@ -743,6 +739,8 @@ static void udma_write(struct nm_device *dev, struct block *b, unsigned int reg,
 void nm_udma_reset(struct udma *u)
 {
 	nm_block_reset(u->block);
+	if (u->sdma)
+		nm_block_reset(u->sdma);
 	for (enum half h = M2S; h < HALVES; h++) {
 		u->state[h] = UDMA_STATE_IDLE;
 		for (unsigned int q = 0; q < UDMA_QUEUES; q++)

@@ -8,9 +8,12 @@
 #include <stdio.h>
 
 #include "../neuron_mailbox.h"
+#include "../neuron_map_v2.h"
 #include "../neuron_map_v3.h"
+#include "../neuron_map_v4.h"
 #include "../neuron_notify.h"
 #include "../neuron_pci.h"
+#include "../neuron_topology.h"
 #include "../neuron_udma.h"
 
 struct fact {
@@ -35,6 +38,39 @@ static const struct fact facts[] = {
 	FACT(V3_BAR_APB, 0),
 	FACT(V3_BAR_APB_QEMU, 2),
 	FACT(V3_BAR_DRAM, 4),
+
+	/* v2/address_map.h, v2/notific.h, v2/neuron_dhal_v2.c */
+	FACT(V2_DEV_HOST, UINT64_C(0x00100000000000)),
+	FACT(V2_DEV_HBM(1), UINT64_C(0x00001000000000)),
+	FACT(V2_DEV_HBM_ACTIVE, UINT64_C(17179869184)),
+	FACT(V2_DEV_TPB(1), UINT64_C(0x000fffc4000000)),
+	FACT(V2_DEV_TOPSP(1), UINT64_C(0x000fffd0400000)),
+	FACT(V2_DEV_MISC_RAM, UINT64_C(0x000ffff0fa0000)),
+	FACT(V2_BAR_APB + V2_APB_MISC_RAM, 0x30fa0000),
+	FACT(V2_BAR_TPB(1), 0x04000000),
+	FACT(V2_BAR_TOPSP(5), 0x11400000),
+	FACT(V2_DEV_APB + V2_APB_UDMA(1), UINT64_C(0x000ffff0040000)),
+	FACT(V2_DEV_APB + V2_APB_UDMA(15), UINT64_C(0x000ffff03c0000)),
+	FACT(V2_DEV_APB + V2_APB_UDMA(16), UINT64_C(0x000ffff0700000)),
+	FACT(V2_DEV_APB + V2_APB_UDMA(31), UINT64_C(0x000ffff0ac0000)),
+	FACT(V2_DEV_APB + V2_APB_UDMA(V2_UDMA_D2H), UINT64_C(0x000ffff0600000)),
+	FACT(V2_DEV_APB + V2_APB_UDMA(V2_UDMA_H2D), UINT64_C(0x000ffff0d00000)),
+	FACT(V2_DEV_APB + V2_APB_SDMA(1), UINT64_C(0x000ffff0407000)),
+	FACT(V2_DEV_APB + V2_APB_SDMA(31), UINT64_C(0x000ffff0b69000)),
+	FACT(V2_DEV_APB + V2_APB_SDMA(32), UINT64_C(0x000ffff0640000)),
+	FACT(V2_DEV_APB + V2_APB_SDMA(33), UINT64_C(0x000ffff0d40000)),
+	FACT(V2_DEV_APB + V2_APB_CORE_PE_SEQ(1), UINT64_C(0x000ffff0cb1000)),
+	FACT(V2_APB_CORE_NOTIFY(0), 0x00535000),
+	FACT(V2_APB_CORE_NOTIFY(1), 0x00c35000),
+	FACT(V2_APB_TOPSP_NOTIFY(2), 0x00e84000),
+	FACT(V2_APB_QEMU_RESET, 0x00647010),
+	FACT(V2_UDMA_HOST_ENGINE(0), 32),
+	FACT(V2_UDMA_HOST_ENGINE(1), 33),
+	FACT(V2_DRAM_HBM(1), UINT64_C(0x400000000)),
+
+	/* v4/neuron_dhal_v4.c */
+	FACT(V4_DEV_HBM_ACTIVE, UINT64_C(0x900000000)),
+	FACT(V4_MBOX_NEW_READ_API, 6),
 
 	/* v3/address_map.h: device addresses */
 	FACT(V3_DEV_HOST, UINT64_C(0x00400000000000)),
@@ -241,6 +277,14 @@ static const struct fact facts[] = {
 	FACT(NQ_THROTTLE, 5),
 };
 
+/* v2/neuron_dhal_v2.c: devices next to each other in trn1.32xlarge. */
+static const unsigned int trn1_neighbours[16][4] = {
+	{ 12, 3, 4, 1 },  { 13, 0, 5, 2 },  { 14, 1, 6, 3 },   { 15, 2, 7, 0 },
+	{ 0, 7, 8, 5 },	  { 1, 4, 9, 6 },   { 2, 5, 10, 7 },   { 3, 6, 11, 4 },
+	{ 4, 11, 12, 9 }, { 5, 8, 13, 10 }, { 6, 9, 14, 11 },  { 7, 10, 15, 8 },
+	{ 8, 15, 0, 13 }, { 9, 12, 1, 14 }, { 10, 13, 2, 15 }, { 11, 14, 3, 12 },
+};
+
 /* CRC-32C with the header's parameters; the check value is the published one of "123456789". */
 static uint32_t crc32c(const char *data, unsigned int n)
 {
@@ -265,6 +309,14 @@ int main(void)
 		printf("%s is %#" PRIx64 ", public sources say %#" PRIx64 "\n", facts[i].name,
 		       facts[i].have, facts[i].want);
 		bad++;
+	}
+	for (unsigned int device = 0; device < 16; device++) {
+		unsigned int ids[NEURON_LINKS];
+		const unsigned int links = neuron_neighbours(NEURON_PCI_TRN1, 16, device, ids);
+
+		for (unsigned int i = 0; links == 4 && i < 4; i++)
+			bad += ids[i] != trn1_neighbours[device][i];
+		bad += links != 4;
 	}
 	if (crc32c("123456789", 9) != 0xe3069283u) {
 		printf("CRC-32C of \"123456789\" is not 0xe3069283\n");

@@ -78,7 +78,7 @@ static struct nm_fault decode(struct program *p)
 	struct nm_program *decoded;
 	size_t size;
 	void *image = asm_finish(p, &size);
-	int ret = nm_decode(image, size, NM_ARCH, &decoded, &fault);
+	int ret = nm_decode(image, size, NEURON_ARCH_V3, &decoded, &fault);
 
 	assert_int_equal(ret, fault.status ? -EINVAL : 0);
 	assert_true(!decoded == !!ret);
@@ -257,26 +257,26 @@ static void test_transfer_fields(void **state)
 	       EXI_FAULT_SLOT_BOUNDS, 68, 64);
 }
 
-#define EXPECT_IMAGE(change, val)                                                         \
-	do {                                                                              \
-		struct program *p = whole();                                              \
-		struct nm_fault f = { 0 };                                                \
-		struct nm_program *decoded;                                               \
-		size_t size;                                                              \
-		uint8_t *image = asm_finish(p, &size);                                    \
-		struct nprog_header *h = (struct nprog_header *)image;                    \
-                                                                                          \
-		change;                                                                   \
-		if (size >= sizeof(*h))                                                   \
-			asm_seal(image, size);                                            \
-		assert_int_equal(nm_decode(image, size, NM_ARCH, &decoded, &f), -EINVAL); \
-		assert_null(decoded);                                                     \
-		if (f.status != EXI_FAULT_BAD_PROGRAM || f.value != (val))                \
-			fail_msg("%s: status %u, value %llu", #change, f.status,          \
-				 (unsigned long long)f.value);                            \
-		assert_int_equal(f.engine, NM_ENGINE_NONE);                               \
-		free(image);                                                              \
-		free(p);                                                                  \
+#define EXPECT_IMAGE(change, val)                                                                \
+	do {                                                                                     \
+		struct program *p = whole();                                                     \
+		struct nm_fault f = { 0 };                                                       \
+		struct nm_program *decoded;                                                      \
+		size_t size;                                                                     \
+		uint8_t *image = asm_finish(p, &size);                                           \
+		struct nprog_header *h = (struct nprog_header *)image;                           \
+                                                                                                 \
+		change;                                                                          \
+		if (size >= sizeof(*h))                                                          \
+			asm_seal(image, size);                                                   \
+		assert_int_equal(nm_decode(image, size, NEURON_ARCH_V3, &decoded, &f), -EINVAL); \
+		assert_null(decoded);                                                            \
+		if (f.status != EXI_FAULT_BAD_PROGRAM || f.value != (val))                       \
+			fail_msg("%s: status %u, value %llu", #change, f.status,                 \
+				 (unsigned long long)f.value);                                   \
+		assert_int_equal(f.engine, NM_ENGINE_NONE);                                      \
+		free(image);                                                                     \
+		free(p);                                                                         \
 	} while (0)
 
 #define FIELD(m) offsetof(struct nprog_header, m)
@@ -291,7 +291,7 @@ static void test_checksum(void **state)
 
 	(void)state;
 	image[size - 1] ^= 1;
-	assert_int_equal(nm_decode(image, size, NM_ARCH, &decoded, &f), -EINVAL);
+	assert_int_equal(nm_decode(image, size, NEURON_ARCH_V3, &decoded, &f), -EINVAL);
 	assert_int_equal(f.status, EXI_FAULT_BAD_PROGRAM);
 	assert_int_equal(f.value, FIELD(crc32c));
 	free(image);
@@ -381,7 +381,7 @@ static struct nm_program *try_image(uint8_t *image, size_t size)
 	struct nm_program *decoded;
 
 	asm_seal(image, size);
-	if (nm_decode(image, size, NM_ARCH, &decoded, &fault) == 0)
+	if (nm_decode(image, size, NEURON_ARCH_V3, &decoded, &fault) == 0)
 		return decoded;
 	assert_true(fault.status > EXI_OK && fault.status < EXI_FAULTS);
 	assert_true(fault.engine < EXI_ENGINES || fault.engine == NM_ENGINE_NONE);

@@ -24,6 +24,7 @@
 #include "core.h"
 #include "neuron_map_v3.h"
 #include "neuron_model.h"
+#include "neuron_pci.h"
 #include "neuron_queue.h"
 
 #define RIG_HBM	      (64u << 20)
@@ -119,8 +120,15 @@ static uint32_t rig_features(void *dev)
 static inline struct rig *rig_create(void)
 {
 	struct rig *r = calloc(1, sizeof(*r));
-	struct nm_core_bus bus = { r,	    rig_read,  rig_write, rig_hbm,
-				   rig_irq, rig_error, rig_log,	  rig_features };
+	const struct nm_core_bus bus = { .dev = r,
+					 .arch = NEURON_ARCH_V3,
+					 .read = rig_read,
+					 .write = rig_write,
+					 .hbm = rig_hbm,
+					 .irq = rig_irq,
+					 .notify_error = rig_error,
+					 .log = rig_log,
+					 .features = rig_features };
 
 	r->hbm = calloc(1, RIG_HBM);
 	r->host = calloc(1, RIG_HOST);
