@@ -300,7 +300,7 @@ static void on_irq(void *user, unsigned int vector)
 			if (ctx->vector == vector)
 				ip_ctx_drain(ip, ctx);
 		}
-	} else if (vector - IP_CTX_VECTORS < IP_LANES) {
+	} else if (vector - IP_CTX_VECTORS < ip->lanes) {
 		ip_lane_drain(ip, &ip->lane[vector - IP_CTX_VECTORS]);
 	}
 	ip_kick(ip);
@@ -322,7 +322,7 @@ static void on_log(void *user, int level, const char *text)
 static int read_facts(struct nm_inproc *ip)
 {
 	struct nm_inproc_facts *f = &ip->facts;
-	const uint32_t misc = V3_APB_MISC_RAM;
+	const uint32_t misc = ip->chip->misc_ram;
 	const uint64_t give_up = ip_now_ns() + READY_TIMEOUT_NS;
 	struct timespec nap = { .tv_nsec = 1000000 };
 	uint32_t status;
@@ -360,7 +360,7 @@ static int read_facts(struct nm_inproc *ip)
 		    nm_bar_read(ip->dev, ip->apb_bar, misc + MBOX_SERIAL_HI, 4) << 32;
 	ip->stack_bytes = (uint64_t)ip_exi_read(ip, EXI_HBM_MIB) << 20;
 	ip->hbm = nm_hbm_ptr(ip->dev);
-	if (ip->stack_bytes * V3_HBM_STACKS != nm_bar_size(ip->dev, V3_BAR_DRAM)) {
+	if (ip->stack_bytes * ip->chip->stacks != nm_bar_size(ip->dev, V3_BAR_DRAM)) {
 		ip_log(ip, NM_LOG_ERROR, "HBM size %llu MiB a stack does not fit the DRAM BAR",
 		       (unsigned long long)(ip->stack_bytes >> 20));
 		return -EIO;
@@ -404,6 +404,9 @@ int nm_inproc_open(const struct nm_inproc_config *config, struct nm_inproc **out
 {
 	struct nm_inproc *ip = calloc(1, sizeof(*ip));
 	struct nm_config device = {
+		.server = config->server,
+		.number = config->number,
+		.chip = config->chip,
 		.cores = config->cores,
 		.hbm_bytes = config->hbm_bytes,
 		.serial = config->serial,
@@ -418,6 +421,9 @@ int nm_inproc_open(const struct nm_inproc_config *config, struct nm_inproc **out
 	if (!ip)
 		return -ENOMEM;
 	ip->config = *config;
+	ip->chip = nm_chip_find(config->server ? nm_server_chip(config->server) :
+				config->chip   ? config->chip :
+						 nm_chip_default()->name);
 	init_lists(ip);
 	ret = init_locks(ip);
 	if (ret) {
@@ -429,6 +435,7 @@ int nm_inproc_open(const struct nm_inproc_config *config, struct nm_inproc **out
 		ip->dev = NULL;
 		goto err_close;
 	}
+	ip->lanes = ip->chip->cores; /* the device knows the chip, or would not be */
 	nm_enable(ip->dev);
 	ret = read_facts(ip);
 	if (!ret)

@@ -20,8 +20,11 @@
 struct nm_inproc;
 
 struct nm_inproc_config {
-	unsigned int cores; /* 1..8; 0: 8 */
-	uint64_t hbm_bytes; /* of each of the 4 stacks; 0: 4 GiB */
+	struct nm_server *server; /* as in nm_config, with the place in it; NULL: alone */
+	unsigned int number;
+	const char *chip; /* as in nm_config; NULL: trn2 */
+	unsigned int cores; /* 0: as many as the chip has */
+	uint64_t hbm_bytes; /* of each stack; 0: 4 GiB */
 	uint64_t serial; /* 0: a fixed default */
 	unsigned int device_id;
 	uint64_t exec_timeout_ns; /* a launch that runs longer is stopped; 0: never */
@@ -62,11 +65,19 @@ void nm_inproc_memory(struct nm_inproc *ip, struct nm_inproc_memory *memory);
 #define NM_BO_HBM  1u /* device memory */
 #define NM_BO_HOST 2u /* host memory that the device reaches */
 #define NM_BO_MMAP 4u /* nm_inproc_bo_map() allowed */
+#define NM_BO_PEER 8u /* HBM of a neighbour, for copies only */
 
 /* Zeroed; *size is rounded up. Also ENOSPC: not enough HBM. */
 int nm_inproc_bo_create(struct nm_inproc *ip, uint64_t *size, uint32_t flags, uint32_t *handle);
 /* Address of its bytes, valid until it is closed. Also EACCES: without NM_BO_MMAP. */
 int nm_inproc_bo_map(struct nm_inproc *ip, uint32_t handle, void **ptr);
+/*
+ * A handle for HBM of another device, to copy from and to over NeuronLink. EXDEV: the two are no
+ * neighbours. The owner keeps the buffer until the handle is closed and its copies are done; this is
+ * not looked at.
+ */
+int nm_inproc_bo_import(struct nm_inproc *ip, struct nm_inproc *owner, uint32_t owner_handle,
+			uint32_t *handle);
 /* The memory goes when nothing in flight uses it. */
 int nm_inproc_bo_close(struct nm_inproc *ip, uint32_t handle);
 

@@ -23,19 +23,21 @@ static void apb_write(struct nm_inproc *ip, uint32_t offset, uint32_t value)
 
 static uint32_t half_reg(const struct ip_lane *lane, uint32_t half, uint32_t reg)
 {
-	return V3_APB_UDMA(lane->engine) + half + UDMA_Q(lane->queue) + reg;
+	return lane->base + half + UDMA_Q(lane->queue) + reg;
 }
 
 /* --- start-up, in the order of the public driver ------------------------------------------- */
 
 static void engine_start(struct nm_inproc *ip, unsigned int engine)
 {
-	const uint32_t base = V3_APB_UDMA(engine);
+	const uint32_t base = (uint32_t)ip->chip->bar_udma(engine);
+	const uint32_t wrapper = (uint32_t)ip->chip->bar_sdma(engine);
 
-	apb_write(ip, base + UDMA_SDMA + SDMA_ROB_CFG, 1);
-	apb_write(ip, base + UDMA_SDMA + SDMA_WOB_CFG, 1);
-	apb_write(ip, base + UDMA_SDMA + SDMA_EVENT_ACCEL, 1);
-	apb_write(ip, base + UDMA_SDMA + SDMA_BEATS, SDMA_BEATS_START);
+	apb_write(ip, wrapper + SDMA_ROB_CFG, 1);
+	apb_write(ip, wrapper + SDMA_WOB_CFG, 1);
+	apb_write(ip, wrapper + SDMA_EVENT_ACCEL, 1);
+	if (ip->chip->arch != NEURON_ARCH_V2)
+		apb_write(ip, wrapper + SDMA_BEATS, SDMA_BEATS_START);
 	for (uint32_t half = UDMA_M2S; half <= UDMA_S2M; half += UDMA_S2M - UDMA_M2S) {
 		apb_write(ip, base + half + UDMA_PREF_CFG_2,
 			  HW_SET(UDMA_PREF_MAX_DESCS, V3_DESCS_PER_PACKET));
@@ -67,8 +69,8 @@ static void half_start(struct nm_inproc *ip, struct ip_lane *lane, uint32_t half
 
 static void queue_start(struct nm_inproc *ip, struct ip_lane *lane)
 {
-	const uint32_t base = V3_APB_UDMA(lane->engine);
-	const uint64_t arena = V3_DEV_HOST | lane->iova;
+	const uint32_t base = lane->base;
+	const uint64_t arena = ip->chip->host | lane->iova;
 
 	apb_write(ip, base + UDMA_GEN_EX + UDMA_GEN_EX_TX_SEL(lane->queue), UINT32_MAX);
 	for (unsigned int i = 0; i < 3; i++)
@@ -85,17 +87,22 @@ static void queue_start(struct nm_inproc *ip, struct ip_lane *lane)
 
 int ip_lanes_init(struct nm_inproc *ip)
 {
-	for (unsigned int e = V3_UDMA_D2H_0; e < V3_UDMA_ENGINES; e++)
-		engine_start(ip, e);
-	for (unsigned int i = 0; i < IP_LANES; i++) {
+	const unsigned int hosts = ip->chip->engines - ip->chip->host_engine;
+
+	for (unsigned int e = 0; e < hosts; e++)
+		engine_start(ip, ip->chip->host_engine + e);
+	for (unsigned int i = 0; i < ip->lanes; i++) {
 		struct ip_lane *lane = &ip->lane[i];
 
-		lane->engine = V3_UDMA_HOST_ENGINE(i);
-		lane->queue = V3_UDMA_HOST_QUEUE(i);
+		/* As the public driver shares them out: neighbouring cores have one engine. */
+		lane->engine = ip->chip->host_engine + i * hosts / ip->lanes;
+		lane->queue = i % (ip->lanes / hosts);
+		lane->base = (uint32_t)ip->chip->bar_udma(lane->engine);
 		lane->vector = IP_CTX_VECTORS + i;
 		lane->arena = ip_dma_alloc(ip, ARENA_BYTES, &lane->iova);
 		if (!lane->arena)
 			return -ENOMEM;
+		lane->addr = ip->chip->host | lane->iova;
 		lane->tx = lane->arena;
 		lane->rx = (struct udma_desc *)((uint8_t *)lane->arena + RING_BYTES);
 		lane->markers = (uint32_t *)((uint8_t *)lane->arena + MARKERS);
@@ -212,7 +219,7 @@ static bool next_batch(struct ip_lane *lane, struct ip_batch *batch, uint64_t *s
 static void put_batch(struct ip_lane *lane, uint32_t index, uint64_t src, uint64_t dst,
 		      uint64_t bytes, bool barrier)
 {
-	const uint64_t arena = V3_DEV_HOST | lane->iova;
+	const uint64_t arena = lane->addr;
 
 	while (bytes) {
 		const uint64_t n = bytes < UDMA_DESC_LEN_MAX ? bytes : UDMA_DESC_LEN_MAX;
@@ -271,7 +278,7 @@ static unsigned int idlest(const struct nm_inproc *ip)
 {
 	unsigned int best = 0;
 
-	for (unsigned int i = 1; i < IP_LANES; i++) {
+	for (unsigned int i = 1; i < ip->lanes; i++) {
 		if (ip->lane[i].load < ip->lane[best].load)
 			best = i;
 	}
@@ -404,7 +411,7 @@ void ip_lane_watch(struct nm_inproc *ip)
 {
 	const uint64_t now = ip_now_ns();
 
-	for (unsigned int i = 0; i < IP_LANES; i++) {
+	for (unsigned int i = 0; i < ip->lanes; i++) {
 		struct ip_lane *lane = &ip->lane[i];
 
 		ip_lane_drain(ip, lane); /* an interrupt may have been lost */
@@ -427,7 +434,7 @@ void ip_lanes_fini(struct nm_inproc *ip)
 {
 	struct ip_copy *copy;
 
-	for (unsigned int i = 0; i < IP_LANES; i++) {
+	for (unsigned int i = 0; i < ip->lanes; i++) {
 		struct ip_lane *lane = &ip->lane[i];
 
 		lane_fail(ip, lane);

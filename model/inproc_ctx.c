@@ -266,7 +266,7 @@ static int submit_locked(struct nm_inproc *ip, struct ip_ctx *ctx, const struct 
 		.program_id = program->id,
 		.program_bytes = program->bytes,
 		.n_slots = s->n_slots,
-		.slots_addr = V3_DEV_HOST |
+		.slots_addr = ip->chip->host |
 			      (ctx->iova + CQ_BYTES + RING_BYTES + first * sizeof(struct exi_slot)),
 		.seqno = ctx->written,
 		.flags = EXI_LAUNCH_IRQ,
@@ -343,7 +343,7 @@ static struct ip_ctx *ctx_make(struct nm_inproc *ip)
 static void set_up_queue(struct nm_inproc *ip, struct ip_ctx *ctx, uint32_t priority)
 {
 	static const uint32_t exi_priority[] = { 1, 0, 2 };
-	const uint64_t cq = V3_DEV_HOST | ctx->iova;
+	const uint64_t cq = ip->chip->host | ctx->iova;
 	const uint64_t ring = cq + CQ_BYTES;
 
 	ip_exi_write(ip, queue_reg(ctx, EXI_Q_RING_LO), (uint32_t)ring);

@@ -10,13 +10,14 @@
 #include <string.h>
 
 #include "inproc_priv.h"
+#include "neuron_topology.h"
 
 #define PUNCH_BYTES (256u << 10) /* above this, giving pages back is cheaper than writing them */
 #define HOST_MAX    (1ull << 40)
 
 int ip_hbm_init(struct nm_inproc *ip)
 {
-	for (unsigned int n = 0; n < V3_HBM_STACKS; n++) {
+	for (unsigned int n = 0; n < ip->chip->stacks; n++) {
 		struct ip_extent *e = malloc(sizeof(*e));
 
 		if (!e)
@@ -33,7 +34,7 @@ int ip_hbm_init(struct nm_inproc *ip)
 
 void ip_hbm_fini(struct nm_inproc *ip)
 {
-	for (unsigned int n = 0; n < V3_HBM_STACKS; n++) {
+	for (unsigned int n = 0; n < ip->chip->stacks; n++) {
 		struct ip_extent *next;
 
 		for (struct ip_extent *e = ip->stack[n].free; e; e = next) {
@@ -116,12 +117,12 @@ struct ip_bo *ip_hbm_alloc(struct nm_inproc *ip, uint64_t size)
 		return NULL;
 	}
 	size = (size + IP_GRANULE - 1) / IP_GRANULE * IP_GRANULE;
-	for (unsigned int n = 1; n < V3_HBM_STACKS; n++) {
+	for (unsigned int n = 1; n < ip->chip->stacks; n++) {
 		if (ip->stack[n].free_bytes > ip->stack[first].free_bytes)
 			first = n;
 	}
-	for (unsigned int i = 0; i < V3_HBM_STACKS && !bo->offset; i++) {
-		bo->stack = (first + i) % V3_HBM_STACKS;
+	for (unsigned int i = 0; i < ip->chip->stacks && !bo->offset; i++) {
+		bo->stack = (first + i) % ip->chip->stacks;
 		bo->offset = take_extent(&ip->stack[bo->stack], size);
 	}
 	if (!bo->offset) {
@@ -132,7 +133,7 @@ struct ip_bo *ip_hbm_alloc(struct nm_inproc *ip, uint64_t size)
 	bo->refs = 1;
 	bo->flags = NM_BO_HBM;
 	bo->size = size;
-	bo->addr = V3_DEV_HBM(bo->stack) + bo->offset;
+	bo->addr = ip->chip->hbm(bo->stack) + bo->offset;
 	bo->ptr = ip->hbm + bo->stack * ip->stack_bytes + bo->offset;
 	ip->hbm_used += size;
 	return bo;
@@ -148,7 +149,7 @@ void ip_bo_put(struct nm_inproc *ip, struct ip_bo *bo)
 		ip->dead_bos = bo;
 		return;
 	}
-	if (ip->dev) {
+	if (ip->dev && !(bo->flags & NM_BO_PEER)) {
 		scrub(ip, bo->stack * ip->stack_bytes + bo->offset, bo->size);
 		/* Short of host memory the range is lost, which is better than not zero. */
 		if (!give_extent(&ip->stack[bo->stack], bo->offset, bo->size))
@@ -169,7 +170,7 @@ bool ip_bo_reap(struct nm_inproc *ip)
 		return false;
 	for (; bo; bo = next) {
 		next = bo->next_dead;
-		ip_dma_free(ip, bo->ptr, bo->size, bo->addr & ~V3_DEV_HOST);
+		ip_dma_free(ip, bo->ptr, bo->size, bo->addr & ~ip->chip->host);
 		free(bo);
 	}
 	return true;
@@ -193,7 +194,7 @@ static struct ip_bo *host_alloc(struct nm_inproc *ip, uint64_t size)
 		free(bo);
 		return NULL;
 	}
-	bo->addr = V3_DEV_HOST | iova;
+	bo->addr = ip->chip->host | iova;
 	return bo;
 }
 
@@ -231,6 +232,57 @@ int nm_inproc_bo_create(struct nm_inproc *ip, uint64_t *size, uint32_t flags, ui
 	}
 	pthread_mutex_unlock(&ip->lock);
 	ip_bo_reap(ip);
+	return ret;
+}
+
+/* Where the HBM of another device begins among the addresses of this one; false: out of reach. */
+static bool find_link(struct nm_inproc *ip, const struct nm_inproc *owner, uint64_t *base)
+{
+	for (unsigned int w = 0; w < NEURON_LINKS; w++) {
+		const uint64_t serial = (uint64_t)ip_exi_read(ip, EXI_LINK_SERIAL(w) + 4) << 32 |
+					ip_exi_read(ip, EXI_LINK_SERIAL(w));
+
+		if (serial != owner->facts.serial)
+			continue;
+		*base = ip->chip->neighbour + w * ip->chip->neighbour_dist;
+		return true;
+	}
+	return false;
+}
+
+int nm_inproc_bo_import(struct nm_inproc *ip, struct nm_inproc *owner, uint32_t owner_handle,
+			uint32_t *handle)
+{
+	struct ip_bo *bo, *theirs;
+	uint64_t base;
+	int ret = 0;
+
+	if (!find_link(ip, owner, &base))
+		return -EXDEV;
+	bo = calloc(1, sizeof(*bo));
+	if (!bo)
+		return -ENOMEM;
+	bo->refs = 1;
+	bo->flags = NM_BO_PEER;
+	pthread_mutex_lock(&owner->lock);
+	theirs = ip_table_get(&owner->bos, owner_handle);
+	if (!theirs)
+		ret = -ENOENT;
+	else if (!(theirs->flags & NM_BO_HBM))
+		ret = -EINVAL;
+	if (!ret) {
+		bo->addr = base + theirs->addr;
+		bo->size = theirs->size;
+	}
+	pthread_mutex_unlock(&owner->lock);
+	if (!ret) {
+		pthread_mutex_lock(&ip->lock);
+		*handle = ip_table_add(&ip->bos, bo);
+		pthread_mutex_unlock(&ip->lock);
+		ret = *handle ? 0 : -ENOMEM;
+	}
+	if (ret)
+		free(bo);
 	return ret;
 }
 

@@ -22,9 +22,9 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "chip.h"
 #include "inproc.h"
 #include "neuron_mailbox.h"
-#include "neuron_map_v3.h"
 #include "neuron_pci.h"
 #include "neuron_program.h"
 #include "neuron_queue.h"
@@ -35,7 +35,7 @@
 #define IP_RING		(1u << IP_RING_LOG2) /* launches a context keeps in flight */
 #define IP_SLOT_RING	8192u /* slot table entries of a context */
 #define IP_CTX_VECTORS	32u /* MSI-X vectors of contexts; lanes have the others */
-#define IP_LANES	V3_CORES /* UDMA queues for copies */
+#define IP_LANES	NM_CORES /* UDMA queues for copies */
 #define IP_LANE_RING	1024u /* descriptors */
 #define IP_LANE_BATCH	256u /* descriptors between two markers */
 #define IP_LANE_BATCHES 64u
@@ -168,12 +168,14 @@ struct ip_batch {
 /* One queue of a UDMA host engine. */
 struct ip_lane {
 	unsigned int engine, queue, vector;
+	uint32_t base; /* registers of the engine in the BAR */
 	pthread_mutex_t push;
 	TAILQ_ENTRY(ip_lane) waiting;
 	bool ready; /* on the ready list */
 
 	void *arena;
 	uint64_t iova;
+	uint64_t addr; /* arena as the device sees it */
 	struct udma_desc *tx, *rx;
 	uint32_t *markers; /* one a batch, written by the device */
 	uint32_t tail, ring_id; /* under push */
@@ -191,6 +193,7 @@ TAILQ_HEAD(ip_lanes, ip_lane);
 
 struct nm_inproc {
 	struct nm_inproc_config config;
+	const struct nm_chip *chip;
 	struct nm_device *dev;
 	unsigned int apb_bar;
 	struct nm_inproc_facts facts;
@@ -211,7 +214,7 @@ struct nm_inproc {
 	bool advanced; /* a timeline moved since the blocked lists were looked at */
 
 	struct ip_table bos, syncs, programs, ctxs;
-	struct ip_stack stack[V3_HBM_STACKS];
+	struct ip_stack stack[NM_STACKS];
 	uint64_t hbm_bytes, hbm_used, host_used;
 	struct ip_bo *dead_bos; /* host bos to unmap, which needs the lock dropped */
 	uint64_t next_iova;
@@ -219,12 +222,13 @@ struct nm_inproc {
 	uint64_t last_ns; /* latest device time seen */
 
 	struct ip_ctxs all_ctxs, blocked_ctxs, ready_ctxs;
-	uint64_t queues_used[V3_CORES]; /* bit q */
-	uint32_t core_done[V3_CORES]; /* launches, counts up */
-	uint32_t core_watched[V3_CORES];
-	uint64_t core_since_ns[V3_CORES];
+	uint64_t queues_used[NM_CORES]; /* bit q */
+	uint32_t core_done[NM_CORES]; /* launches, counts up */
+	uint32_t core_watched[NM_CORES];
+	uint64_t core_since_ns[NM_CORES];
 
 	struct ip_lane lane[IP_LANES];
+	unsigned int lanes; /* of them in use: one a core of the chip */
 	struct ip_lanes ready_lanes;
 	struct ip_copies blocked_copies, free_copies;
 };
@@ -242,7 +246,7 @@ uint32_t ip_table_add(struct ip_table *t, void *item);
 void *ip_table_get(const struct ip_table *t, uint32_t id);
 void *ip_table_take(struct ip_table *t, uint32_t id);
 
-/* Zeroed memory that the device reaches at V3_DEV_HOST | *iova. Without the lock. */
+/* Zeroed memory that the device reaches at chip->host | *iova. Without the lock. */
 void *ip_dma_alloc(struct nm_inproc *ip, uint64_t size, uint64_t *iova);
 void ip_dma_free(struct nm_inproc *ip, void *ptr, uint64_t size, uint64_t iova);
 

@@ -37,6 +37,8 @@ struct nm_server;
  * such chip, or devices not from 1 to 16, or no memory. */
 struct nm_server *nm_server_create(const char *chip, unsigned int devices, uint64_t serial);
 void nm_server_destroy(struct nm_server *server);
+/* Name of its chip. */
+const char *nm_server_chip(const struct nm_server *server);
 
 struct nm_config {
 	/* Place in a server, which then determines chip, serial and device_id. NULL: alone. */

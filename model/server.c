@@ -40,6 +40,11 @@ void nm_server_destroy(struct nm_server *server)
 	free(server);
 }
 
+const char *nm_server_chip(const struct nm_server *server)
+{
+	return server->chip->name;
+}
+
 int nm_server_place(struct nm_device *dev)
 {
 	struct nm_config *c = &dev->config;

@@ -119,8 +119,10 @@ static int check_target(const struct nc_graph *graph, const struct nc_target *ta
 		snprintf(error, NC_ERROR_BYTES, "%s", graph->error);
 		return graph->err;
 	}
-	if (target->arch != 3) {
-		snprintf(error, NC_ERROR_BYTES, "%s: target generation %u; 3 (trn2) is possible",
+	if (target->arch < 2 || target->arch > 4) {
+		snprintf(error, NC_ERROR_BYTES,
+			 "%s: target generation %u; 2 (trn1, inf2), 3 (trn2) and 4 (trn3) are "
+			 "possible",
 			 graph->name, target->arch);
 		return -EOPNOTSUPP;
 	}

@@ -55,7 +55,7 @@ struct nc_type {
 
 /* How far programs may spread; from nrtx_core_info. */
 struct nc_target {
-	uint32_t arch; /* 3 = trn2 */
+	uint32_t arch; /* 2 trn1 and inf2, 3 trn2, 4 trn3 */
 	uint32_t sbuf_bytes; /* a partition */
 	uint32_t psum_bytes; /* a partition */
 };

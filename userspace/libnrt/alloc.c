@@ -70,6 +70,66 @@ NRT_STATUS nrtx_buffer_alloc(uint32_t core, uint64_t bytes, nrtx_buffer_t **buff
 	return nrti_buffer_alloc(core, bytes, NRTI_BO_HBM, buffer);
 }
 
+/* Lets another device know the buffer. The owner's lock is held. */
+static int add_peer(struct nrtx_buffer *buffer, struct nrti_device *device, uint32_t *handle)
+{
+	struct nrti_peer *peer = calloc(1, sizeof(*peer));
+	int ret;
+
+	if (!peer)
+		return -ENOMEM;
+	ret = device->transport->bo_import(device->dev, buffer->device->dev, buffer->handle,
+					   &peer->handle);
+	if (ret) {
+		free(peer);
+		return ret;
+	}
+	peer->device = nrti_device_get(device);
+	peer->next = buffer->peers;
+	buffer->peers = peer;
+	*handle = peer->handle;
+	return 0;
+}
+
+int nrti_buffer_handle(struct nrtx_buffer *buffer, struct nrti_device *device, uint32_t *handle)
+{
+	struct nrti_device *owner = buffer->device;
+	const struct nrti_peer *peer;
+	int ret = 0;
+
+	if (device == owner) {
+		*handle = buffer->handle;
+		return 0;
+	}
+	if (device->transport != owner->transport)
+		return -EXDEV;
+	pthread_mutex_lock(&owner->lock);
+	for (peer = buffer->peers; peer && peer->device != device; peer = peer->next)
+		;
+	if (peer)
+		*handle = peer->handle;
+	else
+		ret = add_peer(buffer, device, handle);
+	pthread_mutex_unlock(&owner->lock);
+	return ret;
+}
+
+static void forget_peers(struct nrtx_buffer *buffer)
+{
+	struct nrti_peer *peer;
+
+	while ((peer = buffer->peers)) {
+		buffer->peers = peer->next;
+		if (nrti_device_alive(peer->device)) {
+			/* The memory may be somebody else's when the owner has let go of it. */
+			nrti_streams_drain(peer->device);
+			peer->device->transport->bo_close(peer->device->dev, peer->handle);
+		}
+		nrti_device_put(peer->device);
+		free(peer);
+	}
+}
+
 void nrtx_buffer_free(nrtx_buffer_t *buffer)
 {
 	struct nrti_device *device;
@@ -77,6 +137,7 @@ void nrtx_buffer_free(nrtx_buffer_t *buffer)
 	if (!buffer || buffer->magic != NRTI_MAGIC_BUFFER)
 		return;
 	device = buffer->device;
+	forget_peers(buffer);
 	if (nrti_device_alive(device)) {
 		if (buffer->va)
 			device->transport->bo_unmap(device->dev, buffer->va, buffer->bytes);

@@ -308,34 +308,92 @@ NRT_STATUS nrtx_copy_to_host(nrtx_stream_t *stream, void *host, nrtx_buffer_t *s
 	return status;
 }
 
+/* Between devices that do not reach each other; each piece is done before the next begins. */
+static NRT_STATUS copy_by_host(nrtx_stream_t *stream, nrtx_buffer_t *dst, uint64_t dst_offset,
+			       nrtx_buffer_t *src, uint64_t src_offset, uint64_t bytes)
+{
+	const bool to_peer = dst->device != stream->device;
+	nrtx_stream_t *other;
+	NRT_STATUS status;
+	uint8_t *host;
+
+	status = nrtx_stream_create(to_peer ? dst->core : src->core, stream->priority, &other);
+	if (status)
+		return status;
+	host = malloc(piece_of(bytes));
+	if (!host)
+		status = nrti_errno(-ENOMEM, "copying between devices %u and %u",
+				    src->device->index, dst->device->index);
+	while (bytes && !status) {
+		const uint64_t n = piece_of(bytes);
+
+		status = nrtx_copy_to_host(to_peer ? stream : other, host, src, src_offset, n);
+		if (!status)
+			status = nrtx_copy_to_device(to_peer ? other : stream, dst, dst_offset,
+						     host, n);
+		if (!status && to_peer)
+			status = nrtx_stream_sync(other);
+		src_offset += n;
+		dst_offset += n;
+		bytes -= n;
+	}
+	free(host);
+	nrtx_stream_destroy(other);
+	return status;
+}
+
+/* At least one side must be the stream's. */
+static NRT_STATUS check_sides(const struct nrtx_stream *stream, const struct nrtx_buffer *dst,
+			      uint64_t dst_offset, const struct nrtx_buffer *src,
+			      uint64_t src_offset, uint64_t bytes)
+{
+	NRT_STATUS status = nrti_stream_check(stream);
+
+	if (!status)
+		status = nrti_buffer_check(dst, dst_offset, bytes, "copy, destination");
+	if (!status)
+		status = nrti_buffer_check(src, src_offset, bytes, "copy, source");
+	if (!status && dst->device != stream->device && src->device != stream->device)
+		status = nrti_error(NRT_INVALID,
+				    "copy: the buffers are on devices %u and %u, the stream on "
+				    "device %u",
+				    src->device->index, dst->device->index, stream->device->index);
+	if (!status && src == dst && src_offset < dst_offset + bytes &&
+	    dst_offset < src_offset + bytes)
+		status = nrti_error(NRT_INVALID,
+				    "copy within one buffer: %llu bytes at %llu and at %llu "
+				    "overlap",
+				    (unsigned long long)bytes, (unsigned long long)src_offset,
+				    (unsigned long long)dst_offset);
+	return status;
+}
+
 NRT_STATUS nrtx_copy_device(nrtx_stream_t *stream, nrtx_buffer_t *dst, uint64_t dst_offset,
 			    nrtx_buffer_t *src, uint64_t src_offset, uint64_t bytes)
 {
-	NRT_STATUS status = check(stream, dst, dst_offset, bytes, "copy, destination");
+	struct nrti_copy copy = {
+		.src_offset = src_offset,
+		.dst_offset = dst_offset,
+		.size = bytes,
+	};
+	NRT_STATUS status = check_sides(stream, dst, dst_offset, src, src_offset, bytes);
 	struct nrti_fence in[NRTI_FENCES_MAX];
-	struct nrti_copy copy;
 	int ret;
 
-	if (!status)
-		status = check(stream, src, src_offset, bytes, "copy, source");
 	if (status || !bytes)
 		return status;
-	if (src == dst && src_offset < dst_offset + bytes && dst_offset < src_offset + bytes)
-		return nrti_error(NRT_INVALID,
-				  "copy within one buffer: %llu bytes at %llu and at %llu overlap",
-				  (unsigned long long)bytes, (unsigned long long)src_offset,
-				  (unsigned long long)dst_offset);
+	ret = nrti_buffer_handle(src, stream->device, &copy.src);
+	if (!ret)
+		ret = nrti_buffer_handle(dst, stream->device, &copy.dst);
+	if (ret == -EXDEV)
+		return copy_by_host(stream, dst, dst_offset, src, src_offset, bytes);
+	if (ret)
+		return nrti_errno(ret, "copying between devices %u and %u", src->device->index,
+				  dst->device->index);
 	pthread_mutex_lock(&stream->lock);
 	if (!stream->failed) {
-		copy = (struct nrti_copy){
-			.src = src->handle,
-			.dst = dst->handle,
-			.src_offset = src_offset,
-			.dst_offset = dst_offset,
-			.size = bytes,
-			.n_in = nrti_stream_fences(stream, NRTI_COPY, in),
-			.in = in,
-		};
+		copy.n_in = nrti_stream_fences(stream, NRTI_COPY, in);
+		copy.in = in;
 		ret = queue_copy(stream, &copy);
 		nrti_stream_fences_done(stream);
 		if (ret)

@@ -136,11 +136,22 @@ static bool parse_exec_timeout(struct nrti_config *config, const char *value)
 	return true;
 }
 
+static bool parse_model_chip(struct nrti_config *config, const char *value)
+{
+	static const char *const chips[] = { "trn1", "inf2", "trn2", "trn3" };
+	unsigned int index;
+
+	if (!parse_word(value, chips, 4, &index))
+		return false;
+	memcpy(config->model_chip, chips[index], strlen(chips[index]) + 1);
+	return true;
+}
+
 static bool parse_model_cores(struct nrti_config *config, const char *value)
 {
-	uint64_t n;
+	uint64_t n = 0;
 
-	if (!parse_number(value, 1, 8, &n))
+	if (value[0] && !parse_number(value, 1, 8, &n))
 		return false;
 	config->model_cores = (uint32_t)n;
 	return true;
@@ -190,10 +201,15 @@ static const struct variable variables[] = {
 	{ "NEURON_RT_LOG_LOCATION", "console", "console or syslog", parse_log_location },
 	{ "NEURON_RT_EXEC_TIMEOUT", "120",
 	  "seconds after which a launch is stopped, up to 1000000; 0: never", parse_exec_timeout },
-	{ "NEURON_MODEL_CORES", "8", "cores of a virtual device, 1 to 8", parse_model_cores },
+	{ "NEURON_MODEL_CHIP", "trn2", "chip of virtual devices: trn1, inf2, trn2 or trn3",
+	  parse_model_chip },
+	{ "NEURON_MODEL_CORES", "",
+	  "cores of a virtual device, 1 to 8 (trn1, inf2: 2); empty: as many as the chip has",
+	  parse_model_cores },
 	{ "NEURON_MODEL_DEVICES", "1", "virtual devices, 1 to 16", parse_model_devices },
 	{ "NEURON_MODEL_HBM", "4G",
-	  "bytes of each of a virtual device's 4 HBM stacks, a power of two from 64M to 64G",
+	  "bytes of each of a virtual device's HBM stacks, a power of two from 64M to 64G (trn1, "
+	  "inf2: 16G)",
 	  parse_model_hbm },
 };
 

@@ -28,7 +28,8 @@ struct nrti_config {
 	enum nrti_log_level log_level;
 	bool log_syslog;
 	uint64_t exec_timeout_ns; /* 0: never */
-	uint32_t model_cores;
+	uint32_t model_cores; /* 0: all of the chip */
+	char model_chip[8];
 	uint32_t model_devices;
 	uint64_t model_hbm_bytes; /* of a stack */
 };

@@ -55,6 +55,13 @@ struct nrti_core {
 #define NRTI_MAGIC_PROGRAM 0x67727078u
 #define NRTI_MAGIC_STREAM  0x6d727478u
 
+/* A buffer as another device knows it. */
+struct nrti_peer {
+	struct nrti_peer *next;
+	struct nrti_device *device; /* reference */
+	uint32_t handle;
+};
+
 struct nrtx_buffer {
 	uint32_t magic;
 	uint32_t handle;
@@ -62,6 +69,7 @@ struct nrtx_buffer {
 	uint32_t core;
 	uint64_t bytes;
 	void *va; /* mapped on demand */
+	struct nrti_peer *peers; /* under the device's lock */
 };
 
 struct nrtx_program {
@@ -164,6 +172,8 @@ uint64_t nrti_now_ns(void);
 NRT_STATUS nrti_buffer_alloc(uint32_t core, uint64_t bytes, uint32_t flags,
 			     struct nrtx_buffer **buffer);
 NRT_STATUS nrti_buffer_map(struct nrtx_buffer *buffer, void **va);
+/* Handle of the buffer on a device, perhaps another than its own; -EXDEV: out of its reach. */
+int nrti_buffer_handle(struct nrtx_buffer *buffer, struct nrti_device *device, uint32_t *handle);
 NRT_STATUS nrti_buffer_check(const struct nrtx_buffer *buffer, uint64_t offset, uint64_t bytes,
 			     const char *what);
 

@@ -118,6 +118,9 @@ struct nrti_transport {
 	int (*bo_map)(void *dev, uint32_t handle, uint64_t size, void **ptr);
 	void (*bo_unmap)(void *dev, void *ptr, uint64_t size);
 	void (*bo_close)(void *dev, uint32_t handle);
+	/* Handle on dev for HBM of another device of the same transport, to copy from and to. -EXDEV:
+	 * dev does not reach it. The owner's handle outlives it and the copies that use it. */
+	int (*bo_import)(void *dev, void *owner, uint32_t owner_handle, uint32_t *handle);
 
 	int (*ctx_create)(void *dev, uint32_t core, uint32_t priority, uint32_t *ctx);
 	void (*ctx_destroy)(void *dev, uint32_t ctx);

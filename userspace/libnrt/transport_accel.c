@@ -249,6 +249,18 @@ static void accel_bo_close(void *dev, uint32_t handle)
 
 /* --- contexts and programs ----------------------------------------------------------------- */
 
+static int accel_bo_import(void *dev, void *owner, uint32_t owner_handle, uint32_t *handle)
+{
+	int fd, ret;
+
+	if (drmPrimeHandleToFD(fd_of(owner), owner_handle, DRM_CLOEXEC | DRM_RDWR, &fd))
+		return -errno;
+	ret = drmPrimeFDToHandle(fd_of(dev), fd, handle) ? -errno : 0;
+	close(fd);
+	/* No DMA from here to there, as the driver says. */
+	return ret == -EOPNOTSUPP || ret == -ENOSYS ? -EXDEV : ret;
+}
+
 static int accel_ctx_create(void *dev, uint32_t core, uint32_t priority, uint32_t *ctx)
 {
 	struct drm_neuron_ctx_create arg = { .core = core, .priority = priority };
@@ -451,6 +463,7 @@ const struct nrti_transport nrti_transport_accel = {
 	.bo_map = accel_bo_map,
 	.bo_unmap = accel_bo_unmap,
 	.bo_close = accel_bo_close,
+	.bo_import = accel_bo_import,
 	.ctx_create = accel_ctx_create,
 	.ctx_destroy = accel_ctx_destroy,
 	.ctx_state = accel_ctx_state,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The virtual Trainium in this process: the only file that knows of the model. */
 #include <errno.h>
+#include <pthread.h>
 #include <stddef.h>
 
 #include "inproc.h"
@@ -56,23 +57,64 @@ static unsigned int model_count(const struct nrti_config *config)
 	return config->model_devices;
 }
 
+/* The server of the devices that are open. */
+static struct {
+	pthread_mutex_t lock;
+	struct nm_server *server; /* NULL: none, or there is one device only */
+	unsigned int open; /* devices */
+} model = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static int server_get(const struct nrti_config *config)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&model.lock);
+	if (!model.server && config->model_devices > 1) {
+		model.server = nm_server_create(config->model_chip, config->model_devices, 0);
+		if (!model.server)
+			ret = -ENOMEM;
+	}
+	model.open += !ret;
+	pthread_mutex_unlock(&model.lock);
+	return ret;
+}
+
+static void server_put(void)
+{
+	pthread_mutex_lock(&model.lock);
+	if (!--model.open) {
+		nm_server_destroy(model.server);
+		model.server = NULL;
+	}
+	pthread_mutex_unlock(&model.lock);
+}
+
 static int model_open(const struct nrti_config *config, unsigned int index, void **dev)
 {
-	const struct nm_inproc_config model = {
+	struct nm_inproc_config device = {
+		.number = index,
+		.chip = config->model_chip,
 		.cores = config->model_cores,
 		.hbm_bytes = config->model_hbm_bytes,
-		.device_id = index,
 		.exec_timeout_ns = config->exec_timeout_ns,
 		.log_level = model_log_level(),
 		.log = model_log,
 	};
+	int ret = server_get(config);
 
-	return nm_inproc_open(&model, (struct nm_inproc **)dev);
+	if (ret)
+		return ret;
+	device.server = model.server;
+	ret = nm_inproc_open(&device, (struct nm_inproc **)dev);
+	if (ret)
+		server_put();
+	return ret;
 }
 
 static void model_close(void *dev)
 {
 	nm_inproc_close(dev);
+	server_put();
 }
 
 static int model_facts(void *dev, struct nrti_facts *facts)
@@ -129,6 +171,11 @@ static void model_bo_unmap(void *dev, void *ptr, uint64_t size)
 static void model_bo_close(void *dev, uint32_t handle)
 {
 	nm_inproc_bo_close(dev, handle);
+}
+
+static int model_bo_import(void *dev, void *owner, uint32_t owner_handle, uint32_t *handle)
+{
+	return nm_inproc_bo_import(dev, owner, owner_handle, handle);
 }
 
 static int model_ctx_create(void *dev, uint32_t core, uint32_t priority, uint32_t *ctx)
@@ -246,6 +293,7 @@ const struct nrti_transport nrti_transport_model = {
 	.bo_map = model_bo_map,
 	.bo_unmap = model_bo_unmap,
 	.bo_close = model_bo_close,
+	.bo_import = model_bo_import,
 	.ctx_create = model_ctx_create,
 	.ctx_destroy = model_ctx_destroy,
 	.ctx_state = model_ctx_state,

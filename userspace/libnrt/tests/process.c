@@ -90,6 +90,9 @@ static void variables_are_checked(void **state)
 		{ "NEURON_RT_EXEC_TIMEOUT", "0", NRT_SUCCESS, 0, false },
 		{ "NEURON_MODEL_CORES", "2", NRT_SUCCESS, 2, true },
 		{ "NEURON_MODEL_CORES", "9", NRT_INVALID, 0, true },
+		{ "NEURON_MODEL_CHIP", "trn1", NRT_SUCCESS, 2, true },
+		{ "NEURON_MODEL_CHIP", "trn3", NRT_SUCCESS, 8, true },
+		{ "NEURON_MODEL_CHIP", "trn9", NRT_INVALID, 0, true },
 		{ "NEURON_MODEL_DEVICES", "2", NRT_SUCCESS, 16, true },
 		{ "NEURON_MODEL_HBM", "64M", NRT_SUCCESS, 8, true },
 		{ "NEURON_MODEL_HBM", "63M", NRT_INVALID, 0, true },
@@ -309,7 +312,6 @@ static int check_devices(void *arg)
 	args = (struct nrtx_arg){ .buffer = b, .bytes = BYTES };
 	CHECK(6, nrtx_launch(first, fill, &args, 1) == NRT_EXEC_BAD_INPUT);
 	CHECK(7, nrtx_launch(second, fill, &args, 1) == NRT_INVALID);
-	CHECK(8, nrtx_copy_device(first, a, 0, b, 0, 4) == NRT_INVALID);
 	args.buffer = a;
 	CHECK(9, !nrtx_launch(first, fill, &args, 1));
 	CHECK(10, !nrtx_stream_wait(second, nrtx_stream_record(first)));
@@ -332,6 +334,70 @@ static void devices_are_kept_apart(void **state)
 	in_child(check_devices, NULL);
 }
 
+/* A server of eight devices, two rows of four: a program fills device 0, from where the bytes go to a
+ * neighbour, to the one behind it, and back to where there is no link. */
+static int check_links(void *arg)
+{
+	static const uint32_t way[] = { 0, 1, 2, 0 };
+	nrtx_stream_t *stream[8];
+	nrtx_buffer_t *buffer[8];
+	nrtx_program_t *fill;
+	struct nrtx_core_info info;
+	struct nrtx_arg args;
+	uint32_t count, value;
+	size_t size;
+	void *image;
+
+	setenv("NEURON_MODEL_CHIP", arg, 1);
+	setenv("NEURON_MODEL_DEVICES", "8", 1);
+	setenv("NEURON_MODEL_CORES", "1", 1);
+	setenv("NEURON_MODEL_HBM", "64M", 1);
+	CHECK(1, !nrtx_core_count(&count) && count == 8);
+	CHECK(2, !nrtx_core_info(0, &info) && strstr("Trainium1 Trainium3", info.name));
+	for (uint32_t i = 0; i < 8; i++)
+		CHECK(3, !nrtx_stream_create(i, 0, &stream[i]) &&
+				 !nrtx_buffer_alloc(i, BYTES, &buffer[i]));
+	image = prog_fill(0x1234, N, info.arch, &size);
+	CHECK(4, !nrtx_program_load(0, image, size, &fill));
+	free(image);
+	args = (struct nrtx_arg){ .buffer = buffer[0], .bytes = BYTES };
+	CHECK(5, !nrtx_launch(stream[0], fill, &args, 1));
+	CHECK(6, !nrtx_copy_to_host(stream[0], &value, buffer[0], BYTES - 8, 4));
+	for (unsigned int i = 0; i < 3; i++) {
+		const uint32_t from = way[i], to = way[i + 1];
+		uint32_t got = 0;
+
+		CHECK(7, !nrtx_copy_device(stream[i % 2 ? to : from], buffer[to], 8, buffer[from],
+					   i ? 8 : 0, BYTES - 8));
+		CHECK(8, !nrtx_stream_sync(stream[i % 2 ? to : from]));
+		CHECK(9, !nrtx_copy_to_host(stream[to], &got, buffer[to], BYTES - 4, 4));
+		CHECK(10, got == value);
+		CHECK(11,
+		      !nrtx_copy_to_host(stream[to], &got, buffer[to], 0, 4) && (got == 0 || !to));
+	}
+	/* Neither side is the stream's. */
+	CHECK(12, nrtx_copy_device(stream[5], buffer[0], 0, buffer[1], 0, 4) == NRT_INVALID);
+	for (uint32_t i = 0; i < 8; i++) {
+		nrtx_buffer_free(buffer[i]);
+		nrtx_stream_destroy(stream[i]);
+	}
+	nrtx_program_unload(fill);
+	for (uint32_t i = 0; i < 8; i++)
+		CHECK(13, !nrtx_core_info(i, &info) && info.hbm_free == info.hbm_bytes);
+	return 0;
+}
+
+static void devices_of_a_server_copy_to_each_other(void **state)
+{
+	const char *transport = getenv("NEURON_RT_TRANSPORT");
+
+	(void)state;
+	if (!transport || strcmp(transport, "model"))
+		skip();
+	in_child(check_links, "trn1");
+	in_child(check_links, "trn3");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +406,7 @@ int main(void)
 		cmocka_unit_test(fork_is_detected),
 		cmocka_unit_test(threads_do_not_disturb_each_other),
 		cmocka_unit_test(devices_are_kept_apart),
+		cmocka_unit_test(devices_of_a_server_copy_to_each_other),
 	};
 
 	return cmocka_run_group_tests_name("libnrt and the process", tests, NULL, NULL);

@@ -115,7 +115,9 @@ NRT_STATUS nrtx_copy_to_device(nrtx_stream_t *stream, nrtx_buffer_t *dst, uint64
 NRT_STATUS nrtx_copy_to_host(nrtx_stream_t *stream, void *host, nrtx_buffer_t *src, uint64_t offset,
 			     uint64_t bytes);
 
-/* Queues a copy between buffers of one device; the ranges do not overlap. */
+/* Queues a copy between buffers; the ranges do not overlap. One may be on another device than the
+ * stream: what is to be read there must be complete. Neighbours copy over NeuronLink, without the host;
+ * between others, the bytes pass through the host, and it returns when they are there. */
 NRT_STATUS nrtx_copy_device(nrtx_stream_t *stream, nrtx_buffer_t *dst, uint64_t dst_offset,
 			    nrtx_buffer_t *src, uint64_t src_offset, uint64_t bytes);
 
