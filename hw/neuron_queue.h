@@ -168,7 +168,31 @@ struct exi_record {
 #define EXI_FAULT_BUS          11 /* ring, slot table or HBM address does not answer */
 #define EXI_FAULT_ABORTED      12 /* by the host, or behind an entry that faulted */
 #define EXI_FAULT_ECC          13 /* uncorrected memory error */
-#define EXI_FAULTS             14
+/*
+ * Only from a device in checking mode, at the end of a launch that ran. value: EXI_PLACE or, with a
+ * slot, offset in it (SEM_AMBIGUOUS: the semaphore); limit: EXI_OTHER of the second instruction, or
+ * EXI_OTHER_NONE.
+ */
+#define EXI_FAULT_RACE           14 /* nothing orders two accesses to the same bytes */
+#define EXI_FAULT_UNINITIALISED  15 /* read of bytes that nothing has written */
+#define EXI_FAULT_SEM_AMBIGUOUS  16 /* a wait that other updates than those meant could end */
+#define EXI_FAULT_PSUM_NO_START  17 /* matmul adds to what this launch has not started */
+#define EXI_FAULT_PSUM_EARLY_READ 18 /* matmul adds to a sum that was read already */
+#define EXI_FAULT_PSUM_MIXED     19 /* matmul adds to several sums, or to what is none */
+#define EXI_FAULTS               20
+
+#define EXI_PLACE(space, part, byte) \
+	((__u64)(space) << 56 | (__u64)(part) << 32 | (byte))
+#define EXI_PLACE_SPACE(v) ((__u32)((v) >> 56))
+#define EXI_PLACE_PART(v)  ((__u32)((v) >> 32) & 0xffffffu)
+#define EXI_PLACE_BYTE(v)  ((__u32)(v))
+
+#define EXI_OTHER(engine, pc, opcode) \
+	((__u64)(engine) << 40 | (__u64)(opcode) << 32 | (pc))
+#define EXI_OTHER_NONE      (~(__u64)0)
+#define EXI_OTHER_ENGINE(v) ((__u32)((v) >> 40) & 0xffu)
+#define EXI_OTHER_OPCODE(v) ((__u32)((v) >> 32) & 0xffu)
+#define EXI_OTHER_PC(v)     ((__u32)(v))
 
 HW_ASSERT_SIZE(struct exi_launch, 64);
 HW_ASSERT_SIZE(struct exi_slot, 32);

@@ -22,7 +22,7 @@ struct target {
 	uint8_t *ptr; /* TARGET_MEMORY */
 	uint64_t at; /* TARGET_REMOTE: iova; TARGET_SBUF: offset; TARGET_REGS: offset in the BAR */
 	struct nm_core *core; /* TARGET_SBUF */
-	struct nm_device *dev; /* TARGET_REGS */
+	struct nm_device *dev; /* TARGET_REGS, and of HBM; NULL: host memory */
 	uint64_t size;
 };
 
@@ -121,6 +121,7 @@ static bool find_host(struct nm_device *dev, uint64_t iova, unsigned int right, 
 		return false;
 	at = iova - map->iova;
 	t->kind = map->ptr ? TARGET_MEMORY : TARGET_REMOTE;
+	t->dev = NULL;
 	t->ptr = map->ptr ? map->ptr + at : NULL;
 	t->at = iova;
 	t->size = map->size - at;
@@ -157,6 +158,7 @@ static bool find_own(struct nm_device *dev, uint64_t addr, unsigned int right, s
 
 		if (at < dev->config.hbm_bytes) {
 			t->kind = TARGET_MEMORY;
+			t->dev = dev;
 			t->ptr = dev->hbm + n * dev->dram_dist + at;
 			t->size = dev->config.hbm_bytes - at;
 			return true;
@@ -264,10 +266,13 @@ static int move(struct nm_device *dev, const struct target *t, void *buf, size_t
 
 	switch (t->kind) {
 	case TARGET_MEMORY:
-		if (write)
+		if (write) {
 			store(t->ptr, buf, size);
-		else
+			if (t->dev)
+				nm_hbm_wrote(t->dev, t->ptr, size);
+		} else {
 			memcpy(buf, t->ptr, size);
+		}
 		break;
 	case TARGET_REMOTE:
 		pthread_rwlock_unlock(&dev->map_lock);
@@ -362,8 +367,11 @@ int nm_bus_copy(struct nm_device *dev, uint64_t dst, uint64_t src, size_t size, 
 	direct = size && find_target(dev, src, NM_DMA_READ, &s) && s.kind == TARGET_MEMORY &&
 		 s.size >= size && find_target(dev, dst, NM_DMA_WRITE, &d) &&
 		 d.kind == TARGET_MEMORY && d.size >= size;
-	if (direct)
+	if (direct) {
 		store(d.ptr, s.ptr, size);
+		if (d.dev)
+			nm_hbm_wrote(d.dev, d.ptr, size);
+	}
 	bus_unlock(dev);
 	return direct ? 0 : copy_bounced(dev, dst, src, size, failed);
 unlock:

@@ -53,6 +53,8 @@ static void move_sbuf(struct nm_core *core, const struct nm_request *r)
 		return;
 	}
 	memcpy(p, r->buf, r->size);
+	if (core->check)
+		nm_check_host_write(core->check, (unsigned int)partition, (uint32_t)byte, r->size);
 	if (core->dirty[ISA_SPACE_SBUF] < byte + r->size)
 		core->dirty[ISA_SPACE_SBUF] = (uint32_t)(byte + r->size);
 }
@@ -241,6 +243,11 @@ int nm_core_create(const struct nm_core_bus *bus, unsigned int index, struct nm_
 	core->running = -1;
 	if (nm_exec_init(&core->sim.exec))
 		goto err_free;
+	if (bus->check) {
+		core->check = nm_check_create(bus, index);
+		if (!core->check)
+			goto err_exec;
+	}
 	core->sim.exec.attention = &core->attention;
 	core->sim.ops = &sim_ops;
 	atomic_store(&core->sim.percent, 100);
@@ -257,6 +264,8 @@ err_fini:
 	pthread_cond_destroy(&core->served);
 	pthread_cond_destroy(&core->work);
 	pthread_mutex_destroy(&core->lock);
+	nm_check_destroy(core->check);
+err_exec:
 	nm_exec_fini(&core->sim.exec);
 err_free:
 	free(core);
@@ -275,6 +284,7 @@ void nm_core_destroy(struct nm_core *core)
 	pthread_cond_destroy(&core->served);
 	pthread_cond_destroy(&core->work);
 	pthread_mutex_destroy(&core->lock);
+	nm_check_destroy(core->check);
 	nm_exec_fini(&core->sim.exec);
 	free(core);
 }

@@ -41,6 +41,14 @@ struct nm_core_bus {
 	void (*log)(void *dev, int level, const char *text);
 	/* EXI_FEATURES as set by the host. */
 	uint32_t (*features)(void *dev);
+
+	/* Checking mode. NM_CHECK_*; 0: off, and the functions are not called. */
+	uint32_t check;
+	/* First byte of [addr, addr + size) of HBM that nothing has written, as an offset; size: none. */
+	uint64_t (*unwritten)(void *dev, uint64_t addr, uint64_t size);
+	void (*written)(void *dev, uint64_t addr, uint64_t size);
+	/* n more findings of one NM_CHECK_*. */
+	void (*found)(void *dev, uint32_t kind, uint64_t n);
 };
 
 /* 0 or -ENOMEM. bus is copied. index is the core's number in the device. */

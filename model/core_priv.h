@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "check.h"
 #include "core.h"
 #include "neuron_queue.h"
 #include "sim.h"
@@ -114,6 +115,7 @@ struct nm_core {
 	struct exi_slot table[EXI_SLOTS_MAX];
 	bool has_owner;
 	uint32_t owner;
+	struct nm_check *check; /* NULL: off */
 	uint32_t dirty[2]; /* bytes of a partition that may be other than zero */
 	uint64_t logged[EXI_QUEUE_STRIDE / 4 / 64 + 1]; /* undefined registers; under lock */
 };

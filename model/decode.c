@@ -7,6 +7,7 @@
 
 #include "neuron_crc32c.h"
 #include "neuron_program_check.h"
+#include "check.h"
 #include "timing.h"
 
 int nm_decode_fault(struct nm_decoder *d, uint16_t status, uint64_t value, uint64_t limit)
@@ -179,6 +180,8 @@ static int decode_copy(const uint8_t *image, struct nm_program **program, struct
 	p->slot = need;
 	p->n_slots = h->n_slots;
 	p->image_bytes = h->image_bytes;
+	for (unsigned int i = 0; i < NPROG_NAME_BYTES && h->name[i]; i++)
+		p->name[i] = h->name[i] < ' ' || h->name[i] > '~' ? '?' : (char)h->name[i];
 	p->const_bytes = h->const_bytes;
 	p->const_offset = h->const_bytes ? h->const_offset : 0;
 	for (uint32_t i = 0; i < h->n_slots; i++) {
@@ -238,5 +241,7 @@ int nm_decode(const void *image, size_t size, uint32_t arch, struct nm_program *
 
 void nm_program_free(struct nm_program *program)
 {
+	if (program)
+		nm_checked_free(program->verdict);
 	free(program);
 }

@@ -129,6 +129,8 @@ struct nm_program {
 	uint32_t sbuf_end, psum_end; /* bytes of a partition that the program may write */
 	size_t heap_bytes; /* memory of this structure and what it points to */
 	const struct nm_slot_need *slot;
+	char name[NPROG_NAME_BYTES + 1]; /* printable */
+	struct nm_checked *verdict; /* check.h; worker of the core that decoded it */
 };
 
 /*

@@ -399,8 +399,10 @@ void nm_bar_write(struct nm_device *dev, unsigned int bar, uint64_t offset, unsi
 	if (!access_ok(dev, bar, offset, size) || nm_armed(dev, NM_ARMED_GONE))
 		return;
 	if (bar == V3_BAR_DRAM) {
-		if (dram_ok(dev, "write", offset))
+		if (dram_ok(dev, "write", offset)) {
 			memcpy(dev->hbm + offset, &value, size);
+			nm_hbm_wrote(dev, dev->hbm + offset, size);
+		}
 		return;
 	}
 	write32(dev, bar, offset, (uint32_t)value);
@@ -606,6 +608,42 @@ static uint32_t core_bus_features(void *user)
 	return atomic_load(&dev->features);
 }
 
+static uint64_t core_bus_unwritten(void *dev, uint64_t addr, uint64_t size)
+{
+	return nm_hbm_unwritten(dev, addr, size);
+}
+
+static void core_bus_written(void *user, uint64_t addr, uint64_t size)
+{
+	struct nm_device *dev = user;
+
+	nm_hbm_wrote(dev, nm_hbm_at(dev, addr, size), size);
+}
+
+static void core_bus_found(void *user, uint32_t kind, uint64_t n)
+{
+	struct nm_device *dev = user;
+
+	atomic_fetch_add(&dev->found[__builtin_ctz(kind)], n);
+}
+
+uint64_t nm_check_found(struct nm_device *dev, uint32_t kind)
+{
+	return kind ? atomic_load(&dev->found[__builtin_ctz(kind)]) : 0;
+}
+
+static void log_findings(struct nm_device *dev)
+{
+	static const char *const names[] = { "races", "reads of unwritten SBUF or PSUM",
+					     "reads of unwritten HBM", "of semaphores",
+					     "of sums in PSUM" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (atomic_load(&dev->found[i]))
+			nm_log(dev, NM_LOG_GUEST, "check: %llu findings in all launches: %s",
+			       (unsigned long long)atomic_load(&dev->found[i]), names[i]);
+}
+
 static int create_cores(struct nm_device *dev)
 {
 	const struct nm_core_bus bus = {
@@ -618,6 +656,10 @@ static int create_cores(struct nm_device *dev)
 		.notify_error = core_bus_notify,
 		.log = core_bus_log,
 		.features = core_bus_features,
+		.check = dev->config.check,
+		.unwritten = core_bus_unwritten,
+		.written = core_bus_written,
+		.found = core_bus_found,
 	};
 
 	for (unsigned int c = 0; c < dev->config.cores; c++) {
@@ -724,6 +766,8 @@ void nm_device_destroy(struct nm_device *dev)
 	for (unsigned int c = 0; c < NM_CORES; c++)
 		if (dev->core[c])
 			nm_core_destroy(dev->core[c]);
+	if (dev->config.check)
+		log_findings(dev);
 	for (unsigned int i = 0; i < dev->n_blocks; i++)
 		nm_block_fini(&dev->blocks[i]);
 	free(dev->blocks);

@@ -123,6 +123,10 @@ struct nm_device {
 	int hbm_fd;
 	uint8_t *hbm;
 
+	/* Checking mode. A bit for each byte of hbm that was written; NULL: not looked at. */
+	uint8_t *hbm_written;
+	_Atomic uint64_t found[32]; /* by bit of NM_CHECK_* */
+
 	struct block *blocks; /* sorted by BAR and base; fixed after creation */
 	unsigned int n_blocks;
 
@@ -197,6 +201,16 @@ int nm_hbm_init(struct nm_device *dev);
 void nm_hbm_fini(struct nm_device *dev);
 /* Memory behind a device address, NULL if [addr, addr + size) is not wholly in one stack. */
 void *nm_hbm_at(struct nm_device *dev, uint64_t addr, uint64_t size);
+
+/* Checking mode: memory of the device or of others was written. */
+void nm_hbm_note(struct nm_device *dev, const void *ptr, uint64_t size);
+static inline void nm_hbm_wrote(struct nm_device *dev, const void *ptr, uint64_t size)
+{
+	if (__builtin_expect(dev->hbm_written != NULL, 0))
+		nm_hbm_note(dev, ptr, size);
+}
+/* As nm_core_bus.unwritten and .written. */
+uint64_t nm_hbm_unwritten(struct nm_device *dev, uint64_t addr, uint64_t size);
 
 /* --- bus.c: device addresses -------------------------------------------------- */
 

@@ -20,6 +20,12 @@ static const char *const texts[EXI_FAULTS] = {
 	[EXI_FAULT_BUS] = "address does not answer",
 	[EXI_FAULT_ABORTED] = "aborted",
 	[EXI_FAULT_ECC] = "uncorrected memory error",
+	[EXI_FAULT_RACE] = "race: nothing orders two accesses to the same bytes",
+	[EXI_FAULT_UNINITIALISED] = "read of bytes that nothing has written",
+	[EXI_FAULT_SEM_AMBIGUOUS] = "wait that other updates than those meant could end",
+	[EXI_FAULT_PSUM_NO_START] = "matmul adds to a sum that this launch has not started",
+	[EXI_FAULT_PSUM_EARLY_READ] = "matmul adds to a sum that was read already",
+	[EXI_FAULT_PSUM_MIXED] = "matmul adds to several sums, or to what is none",
 };
 
 const char *nm_fault_text(unsigned int status)

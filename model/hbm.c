@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "bits.h"
 #include "device.h"
 
 int nm_hbm_init(struct nm_device *dev)
@@ -28,6 +29,14 @@ int nm_hbm_init(struct nm_device *dev)
 	}
 	/* Fewer page faults where the host allows it; no harm where it does not. */
 	madvise(dev->hbm, size, MADV_HUGEPAGE);
+	if (!(dev->config.check & NM_CHECK_HBM))
+		return 0;
+	dev->hbm_written = mmap(NULL, size / 8, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (dev->hbm_written == MAP_FAILED) {
+		dev->hbm_written = NULL;
+		return -errno;
+	}
 	return 0;
 }
 
@@ -35,6 +44,8 @@ void nm_hbm_fini(struct nm_device *dev)
 {
 	if (dev->hbm)
 		munmap(dev->hbm, dev->dram_dist * dev->chip->stacks);
+	if (dev->hbm_written)
+		munmap(dev->hbm_written, dev->dram_dist * dev->chip->stacks / 8);
 	if (dev->hbm_fd >= 0)
 		close(dev->hbm_fd);
 }
@@ -60,4 +71,29 @@ int nm_hbm_fd(struct nm_device *dev)
 void *nm_hbm_ptr(struct nm_device *dev)
 {
 	return dev->hbm;
+}
+
+/* --- checking mode: what was written ------------------------------------------- */
+
+void nm_hbm_mark(struct nm_device *dev, uint64_t offset, uint64_t size, bool written)
+{
+	if (dev->hbm_written)
+		nm_bits_put(dev->hbm_written, offset, size, written);
+}
+
+void nm_hbm_note(struct nm_device *dev, const void *ptr, uint64_t size)
+{
+	uint64_t at = (uint64_t)((uintptr_t)ptr - (uintptr_t)dev->hbm);
+
+	if (at < dev->dram_dist * dev->chip->stacks)
+		nm_hbm_mark(dev, at, size, true);
+}
+
+uint64_t nm_hbm_unwritten(struct nm_device *dev, uint64_t addr, uint64_t size)
+{
+	const uint8_t *p = nm_hbm_at(dev, addr, size);
+
+	if (!p || !dev->hbm_written)
+		return size;
+	return nm_bits_clear(dev->hbm_written, (uint64_t)(p - dev->hbm), size);
 }

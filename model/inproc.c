@@ -411,6 +411,7 @@ int nm_inproc_open(const struct nm_inproc_config *config, struct nm_inproc **out
 		.hbm_bytes = config->hbm_bytes,
 		.serial = config->serial,
 		.device_id = config->device_id,
+		.check = config->check,
 		.log_level = config->log_level,
 		.log = on_log,
 		.irq = on_irq,

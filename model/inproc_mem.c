@@ -136,6 +136,7 @@ struct ip_bo *ip_hbm_alloc(struct nm_inproc *ip, uint64_t size)
 	bo->addr = ip->chip->hbm(bo->stack) + bo->offset;
 	bo->ptr = ip->hbm + bo->stack * ip->stack_bytes + bo->offset;
 	ip->hbm_used += size;
+	nm_hbm_mark(ip->dev, (uint64_t)(bo->ptr - ip->hbm), size, false);
 	return bo;
 }
 
@@ -299,6 +300,9 @@ int nm_inproc_bo_map(struct nm_inproc *ip, uint32_t handle, void **ptr)
 		ret = -EACCES;
 	else
 		*ptr = bo->ptr;
+	/* What the caller stores there is not seen: it may be anything from now on. */
+	if (!ret && bo->flags & NM_BO_HBM)
+		nm_hbm_mark(ip->dev, (uint64_t)(bo->ptr - ip->hbm), bo->size, true);
 	pthread_mutex_unlock(&ip->lock);
 	return ret;
 }

@@ -134,6 +134,8 @@ void nm_core_scrub(struct nm_core *core)
 				       core->dirty[s]);
 		core->dirty[s] = 0;
 	}
+	if (core->check)
+		nm_check_scrubbed(core->check);
 	for (unsigned int i = 0; i < ISA_SEMAPHORES; i++)
 		atomic_store_explicit(&core->sim.sem[i], 0, memory_order_relaxed);
 }
@@ -165,6 +167,20 @@ static void run(struct nm_core *core, const struct nm_program *program, struct e
 		rec->insts[e] = result.insts[e];
 		rec->busy_ns[e] = busy > UINT32_MAX ? UINT32_MAX : (uint32_t)busy;
 	}
+}
+
+/* What is found is found before the launch, lest it hangs; it runs all the same. */
+static void run_checked(struct nm_core *core, const struct nm_program *program,
+			struct exi_record *rec, struct nm_fault *fault)
+{
+	const struct nm_check_launch l = { program, core->table };
+	struct nm_fault found;
+	bool any = nm_check_before(core->check, &l, &found);
+
+	run(core, program, rec, fault);
+	nm_check_after(core->check, &l);
+	if (any && fault->status == EXI_OK)
+		*fault = found;
 }
 
 static void report(struct nm_core *core, unsigned int queue, const struct nm_fault *fault)
@@ -225,7 +241,10 @@ static void execute(struct nm_core *core, const struct nm_setup *setup, const st
 	if (!program)
 		return;
 	take_over(core, program, setup->owner);
-	run(core, program, rec, fault);
+	if (core->check)
+		run_checked(core, program, rec, fault);
+	else
+		run(core, program, rec, fault);
 }
 
 static bool fetch(struct nm_core *core, const struct nm_setup *setup, uint32_t head,

@@ -36,7 +36,16 @@ struct options {
 	struct nm_config config; /* of all */
 };
 
-enum { KEY_LOG = 'l', KEY_ONCE = 256, KEY_SERIAL, KEY_ID, KEY_CONTROL, KEY_CHIP, KEY_SILICON };
+enum {
+	KEY_LOG = 'l',
+	KEY_ONCE = 256,
+	KEY_SERIAL,
+	KEY_ID,
+	KEY_CONTROL,
+	KEY_CHIP,
+	KEY_SILICON,
+	KEY_CHECK
+};
 
 static const struct argp_option option_table[] = {
 	{ "socket", 's', "PATH", 0,
@@ -65,6 +74,11 @@ static const struct argp_option option_table[] = {
 	  0 },
 	{ "log-level", KEY_LOG, "LEVEL", 0,
 	  "error, guest (also mistakes of the driver; default), info or trace", 0 },
+	{ "check", KEY_CHECK, "LIST", 0,
+	  "look for races and the like in programs: " NM_CHECK_WORDS " (hbm has no effect here: "
+	  "the client writes HBM "
+	  "unseen)",
+	  0 },
 	{ "control", KEY_CONTROL, "PATH", 0,
 	  "UNIX socket for commands, which see below; neuron-model-ctl sends them. Given several "
 	  "times: of each device in turn",
@@ -140,6 +154,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_LOG:
 		o->config.log_level = log_level(state, arg);
+		break;
+	case KEY_CHECK:
+		if (nm_check_parse(arg, &o->config.check))
+			argp_error(state, "--check '%s': want %s", arg, NM_CHECK_WORDS);
+		o->config.check &= ~NM_CHECK_HBM;
 		break;
 	case KEY_CONTROL:
 		if (o->controls == NEURON_SERVER_DEVICES)

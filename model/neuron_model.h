@@ -40,6 +40,21 @@ void nm_server_destroy(struct nm_server *server);
 /* Name of its chip. */
 const char *nm_server_chip(const struct nm_server *server);
 
+/*
+ * Checking mode, nm_config.check: what is looked for in programs, docs/checking.md. A launch in
+ * which something is found ends with EXI_FAULT_RACE or one of those behind it.
+ */
+#define NM_CHECK_RACE	   0x01u /* accesses to the same bytes that nothing orders */
+#define NM_CHECK_UNINIT	   0x02u /* reads of SBUF and PSUM that nothing has written */
+#define NM_CHECK_HBM	   0x04u /* the same of HBM; not where a front end maps HBM elsewhere */
+#define NM_CHECK_SEMAPHORE 0x08u /* deadlock, overflow, ambiguous waits */
+#define NM_CHECK_PSUM	   0x10u /* sums in PSUM that are not */
+#define NM_CHECK_ALL	   0x1fu
+#define NM_CHECK_WARN	   0x20u /* log and count, but let launches succeed */
+/* "0", "1", or names separated by commas; -EINVAL. */
+int nm_check_parse(const char *text, uint32_t *check);
+#define NM_CHECK_WORDS "0, 1 (all), or a list of race, uninit, hbm, semaphore, psum, all, warn"
+
 struct nm_config {
 	/* Place in a server, which then determines chip, serial and device_id. NULL: alone. */
 	struct nm_server *server;
@@ -52,6 +67,7 @@ struct nm_config {
 	uint64_t hbm_bytes; /* of each stack, power of two >= 64 MiB; 0: 4 GiB */
 	uint64_t serial; /* 0: a fixed default */
 	unsigned int device_id; /* position in the server, MISC RAM device id */
+	uint32_t check; /* NM_CHECK_* */
 	int log_level; /* NM_LOG_*, messages above it are dropped */
 	nm_log_fn log; /* NULL: stderr */
 	void (*irq)(void *user, unsigned int vector); /* MSI-X vector fired, unmasked */
@@ -105,6 +121,13 @@ int nm_dma_unmap(struct nm_device *dev, uint64_t iova, uint64_t size);
 
 /* Guest errors since creation, those of a kind already reported included. */
 uint64_t nm_guest_errors(struct nm_device *dev);
+
+/* Findings of the checking mode in all launches since creation; kind: one NM_CHECK_*. */
+uint64_t nm_check_found(struct nm_device *dev, uint32_t kind);
+
+/* Checking mode: HBM from offset in nm_hbm_ptr() on was written by other means than the device's, or
+ * (!written) has a new owner, to whom it is not initialised. */
+void nm_hbm_mark(struct nm_device *dev, uint64_t offset, uint64_t size, bool written);
 
 /* Device time, ns since reset. */
 uint64_t nm_time_ns(struct nm_device *dev);

@@ -42,6 +42,11 @@ struct rig {
 	unsigned int irqs[EXI_MSIX_VECTORS];
 	unsigned int errors; /* notifications */
 	unsigned int error_status;
+	uint32_t check; /* NM_CHECK_* */
+	unsigned int findings[6]; /* by bit of NM_CHECK_* */
+	uint8_t *written; /* bytes of HBM */
+	char log[8][512]; /* of the checking mode, latest last */
+	unsigned int logged;
 	uint32_t rung[EXI_QUEUE_COUNT];
 	uint64_t next_id, next_image;
 	bool verbose;
@@ -110,6 +115,8 @@ static void rig_log(void *dev, int level, const char *text)
 
 	if (r->verbose || level == NM_LOG_ERROR)
 		fprintf(stderr, "%s\n", text);
+	if (!strncmp(text, "check: ", 7))
+		snprintf(r->log[r->logged++ % 8], sizeof(r->log[0]), "%s", text);
 }
 
 static uint32_t rig_features(void *dev)
@@ -117,19 +124,44 @@ static uint32_t rig_features(void *dev)
 	return ((struct rig *)dev)->features;
 }
 
-static inline struct rig *rig_create(void)
+static uint64_t rig_unwritten(void *dev, uint64_t addr, uint64_t size)
+{
+	const uint8_t *at = ((struct rig *)dev)->written + addr;
+	const uint8_t *zero = memchr(at, 0, size);
+
+	return zero ? (uint64_t)(zero - at) : size;
+}
+
+static void rig_written(void *dev, uint64_t addr, uint64_t size)
+{
+	memset(((struct rig *)dev)->written + addr, 1, size);
+}
+
+static void rig_found(void *dev, uint32_t kind, uint64_t n)
+{
+	((struct rig *)dev)->findings[__builtin_ctz(kind)] += (unsigned int)n;
+}
+
+/* check: NM_CHECK_* */
+static inline struct rig *rig_create_checking(uint32_t check)
 {
 	struct rig *r = calloc(1, sizeof(*r));
-	const struct nm_core_bus bus = { .dev = r,
-					 .arch = NEURON_ARCH_V3,
-					 .read = rig_read,
-					 .write = rig_write,
-					 .hbm = rig_hbm,
-					 .irq = rig_irq,
-					 .notify_error = rig_error,
-					 .log = rig_log,
-					 .features = rig_features };
+	struct nm_core_bus bus = { .dev = r,
+				   .arch = NEURON_ARCH_V3,
+				   .read = rig_read,
+				   .write = rig_write,
+				   .hbm = rig_hbm,
+				   .irq = rig_irq,
+				   .notify_error = rig_error,
+				   .log = rig_log,
+				   .features = rig_features,
+				   .check = check,
+				   .unwritten = rig_unwritten,
+				   .written = rig_written,
+				   .found = rig_found };
 
+	r->check = check;
+	r->written = calloc(1, RIG_HBM);
 	r->hbm = calloc(1, RIG_HBM);
 	r->host = calloc(1, RIG_HOST);
 	r->features = EXI_FEATURE_STALL_DETECT;
@@ -141,8 +173,14 @@ static inline struct rig *rig_create(void)
 	return r;
 }
 
+static inline struct rig *rig_create(void)
+{
+	return rig_create_checking(0);
+}
+
 static inline void rig_destroy(struct rig *r)
 {
+	free(r->written);
 	nm_core_destroy(r->core);
 	pthread_cond_destroy(&r->cond);
 	pthread_mutex_destroy(&r->lock);

@@ -190,6 +190,11 @@ static bool parse_model_hbm(struct nrti_config *config, const char *value)
 	return n >= (64ull << 20) && !(n & (n - 1));
 }
 
+static bool parse_model_check(struct nrti_config *config, const char *value)
+{
+	return nrti_check_words(value, &config->model_check);
+}
+
 static const struct variable variables[] = {
 	{ "NEURON_RT_TRANSPORT", "auto",
 	  "auto, accel (/dev/accel/accelN) or model (in this process)", parse_transport },
@@ -211,6 +216,10 @@ static const struct variable variables[] = {
 	  "bytes of each of a virtual device's HBM stacks, a power of two from 64M to 64G (trn1, "
 	  "inf2: 16G)",
 	  parse_model_hbm },
+	{ "NEURON_CHECK", "0",
+	  "what a virtual device checks in programs: 0, 1 (all), or a list of race, uninit, hbm, "
+	  "semaphore, psum, all, warn",
+	  parse_model_check },
 };
 
 bool nrti_env_read(struct nrti_config *config, char *error, size_t error_bytes)

@@ -32,7 +32,11 @@ struct nrti_config {
 	char model_chip[8];
 	uint32_t model_devices;
 	uint64_t model_hbm_bytes; /* of a stack */
+	uint32_t model_check; /* as nrti_check_words() gave it */
 };
+
+/* transport_model.c: what a virtual device looks for in programs; false: not such words. */
+bool nrti_check_words(const char *words, uint32_t *check);
 
 /*
  * Reads all variables. false: error holds a sentence that names the variable,

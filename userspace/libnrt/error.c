@@ -125,6 +125,23 @@ static const struct {
 	[EXI_FAULT_ABORTED] = { NRT_EXEC_COMPLETED_WITH_ERR, "stopped by the host", "" },
 	[EXI_FAULT_ECC] = { NRT_EXEC_HW_ERR_NC_UE, "uncorrectable memory error",
 			    "the device needs a reset" },
+	[EXI_FAULT_RACE] = { NRT_EXEC_COMPLETED_WITH_ERR, "race, nothing orders two accesses",
+			     "let a semaphore order the two" },
+	[EXI_FAULT_UNINITIALISED] = { NRT_EXEC_COMPLETED_WITH_ERR,
+				      "read of bytes that nothing has written",
+				      "write them first, or read fewer" },
+	[EXI_FAULT_SEM_AMBIGUOUS] = { NRT_EXEC_COMPLETED_WITH_ERR,
+				      "a wait may hold by other updates than those meant",
+				      "use a semaphore for each engine or queue" },
+	[EXI_FAULT_PSUM_NO_START] = { NRT_EXEC_COMPLETED_WITH_ERR,
+				      "a product is added to a sum that was not started",
+				      "let the first product overwrite" },
+	[EXI_FAULT_PSUM_EARLY_READ] = { NRT_EXEC_COMPLETED_WITH_ERR,
+					"a product is added to a sum that was read already",
+					"read after the last product" },
+	[EXI_FAULT_PSUM_MIXED] = { NRT_EXEC_COMPLETED_WITH_ERR,
+				   "a product is added to several sums, or to what is none",
+				   "start and continue a sum with the same tile" },
 };
 
 /* Appends to text, which may be full. */
@@ -138,6 +155,28 @@ static void append(char *text, size_t bytes, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text + at, bytes - at, fmt, args);
 	va_end(args);
+}
+
+/* value and limit of a fault as words: docs/execution-interface.md. */
+static void append_values(char *text, size_t bytes, const struct nrti_ctx_state *state)
+{
+	if (state->fault < EXI_FAULT_RACE) {
+		append(text, bytes, ": value %llu, limit %llu", (unsigned long long)state->value,
+		       (unsigned long long)state->limit);
+		return;
+	}
+	if (state->fault == EXI_FAULT_SEM_AMBIGUOUS)
+		append(text, bytes, ": semaphore %u", (uint32_t)state->value);
+	else if (state->slot != UINT32_MAX)
+		append(text, bytes, ": at byte %llu of the slot", (unsigned long long)state->value);
+	else
+		append(text, bytes, ": at %s, partition %u, byte %u",
+		       EXI_PLACE_SPACE(state->value) == ISA_SPACE_PSUM ? "PSUM" : "SBUF",
+		       EXI_PLACE_PART(state->value), EXI_PLACE_BYTE(state->value));
+	if (state->limit != EXI_OTHER_NONE)
+		append(text, bytes, ", with %s engine, instruction %u (%s)",
+		       engine_name(EXI_OTHER_ENGINE(state->limit)), EXI_OTHER_PC(state->limit),
+		       opcode_name(EXI_OTHER_OPCODE(state->limit)));
 }
 
 NRT_STATUS nrti_fault_text(const struct nrti_ctx_state *state, const char *program, char *text,
@@ -164,8 +203,8 @@ NRT_STATUS nrti_fault_text(const struct nrti_ctx_state *state, const char *progr
 		       state->pc, opcode_name(state->opcode));
 	if (state->slot != UINT32_MAX)
 		append(text, bytes, ": slot %u", state->slot);
-	append(text, bytes, ": %s: value %llu, limit %llu", faults[fault].what,
-	       (unsigned long long)state->value, (unsigned long long)state->limit);
+	append(text, bytes, ": %s", faults[fault].what);
+	append_values(text, bytes, state);
 	if (faults[fault].hint[0])
 		append(text, bytes, "; %s", faults[fault].hint);
 	return faults[fault].status;

@@ -41,15 +41,25 @@ static void model_log(void *user, int level, const char *text)
 		[NM_LOG_TRACE] = NRTI_LOG_TRACE,
 	};
 
-	(void)user;
-	nrti_log(levels[level], "model: %s", text);
+	/* Of many findings the caller gets one. */
+	if (user && level == NM_LOG_GUEST)
+		nrti_log(NRTI_LOG_WARN, "model: %s", text);
+	else
+		nrti_log(levels[level], "model: %s", text);
 }
 
-static int model_log_level(void)
+bool nrti_check_words(const char *words, uint32_t *check)
+{
+	return !nm_check_parse(words, check);
+}
+
+static int model_log_level(bool check)
 {
 	if (nrti_log_wants(NRTI_LOG_TRACE))
 		return NM_LOG_TRACE;
-	return nrti_log_wants(NRTI_LOG_INFO) ? NM_LOG_INFO : NM_LOG_ERROR;
+	if (nrti_log_wants(NRTI_LOG_INFO))
+		return NM_LOG_INFO;
+	return check && nrti_log_wants(NRTI_LOG_WARN) ? NM_LOG_GUEST : NM_LOG_ERROR;
 }
 
 static unsigned int model_count(const struct nrti_config *config)
@@ -97,8 +107,10 @@ static int model_open(const struct nrti_config *config, unsigned int index, void
 		.cores = config->model_cores,
 		.hbm_bytes = config->model_hbm_bytes,
 		.exec_timeout_ns = config->exec_timeout_ns,
-		.log_level = model_log_level(),
+		.check = config->model_check,
+		.log_level = model_log_level(config->model_check),
 		.log = model_log,
+		.user = config->model_check ? (void *)(uintptr_t)1 : NULL,
 	};
 	int ret = server_get(config);
 

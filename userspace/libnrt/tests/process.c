@@ -98,6 +98,8 @@ static void variables_are_checked(void **state)
 		{ "NEURON_MODEL_HBM", "63M", NRT_INVALID, 0, true },
 		{ "NEURON_MODEL_HBM", "96m", NRT_INVALID, 0, true },
 		{ "NEURON_MODEL_HBM", "", NRT_INVALID, 0, true },
+		{ "NEURON_CHECK", "race,hbm,warn", NRT_SUCCESS, 0, true },
+		{ "NEURON_CHECK", "races", NRT_INVALID, 0, true },
 	};
 	const char *transport = getenv("NEURON_RT_TRANSPORT");
 	const bool model = transport && !strcmp(transport, "model");
@@ -129,6 +131,96 @@ static void a_missing_device_is_explained(void **state)
 	if (!access("/sys/class/accel", F_OK))
 		skip();
 	in_child(check_no_device, NULL);
+}
+
+/* --- checking mode ------------------------------------------------------------------------------ */
+
+/* Scalar engine reads what the vector engine writes; ordered or not. */
+static void *two_engines(bool ordered, size_t *size)
+{
+	struct prog *p = calloc(1, sizeof(*p));
+	struct isa_inst *inst = prog_inst(p, ISA_VECTOR, ISA_MEMSET);
+	void *image;
+
+	sbuf_tile(&inst->compute.dst, 128, 0, N);
+	if (ordered)
+		inst_update(inst, 0, 1);
+	inst = prog_inst(p, ISA_SCALAR, ISA_COPY);
+	sbuf_tile(&inst->compute.src0, 128, 0, N);
+	sbuf_tile(&inst->compute.dst, 128, 4096, N);
+	if (ordered)
+		inst_wait(inst, 0, 1);
+	image = prog_image(p, ordered ? "ordered" : "racy", ARCH, size);
+	free(p);
+	return image;
+}
+
+static NRT_STATUS run_once(nrtx_stream_t *stream, void *image, size_t size,
+			   const struct nrtx_arg *args, uint32_t n)
+{
+	nrtx_program_t *program;
+	NRT_STATUS status;
+
+	if (nrtx_program_load(0, image, size, &program))
+		return NRT_FAILURE;
+	free(image);
+	status = nrtx_launch(stream, program, args, n);
+	if (!status)
+		status = nrtx_stream_sync(stream);
+	nrtx_program_unload(program);
+	return status;
+}
+
+static int check_findings(void *arg)
+{
+	static const float data[128 * N];
+	struct nrtx_arg args[2];
+	nrtx_buffer_t *in, *out;
+	nrtx_stream_t *stream;
+	struct nrtx_fault fault;
+	size_t size;
+	void *image;
+
+	(void)arg;
+	setenv("NEURON_CHECK", "1", 1);
+	setenv("NEURON_RT_LOG_LEVEL", "ERROR", 1);
+	CHECK(1, !nrtx_stream_create(0, 0, &stream));
+	image = two_engines(true, &size);
+	CHECK(2, !run_once(stream, image, size, NULL, 0));
+	image = two_engines(false, &size);
+	CHECK(3, run_once(stream, image, size, NULL, 0) == NRT_EXEC_COMPLETED_WITH_ERR);
+	CHECK(4, strstr(nrtx_error_text(), "program 'racy': scalar engine, instruction 0 (copy): "
+					   "race, nothing orders "
+					   "two accesses: at SBUF, partition 0, byte 0, with "
+					   "vector engine, "
+					   "instruction 0 (memset)"));
+	nrtx_stream_fault(stream, &fault);
+	CHECK(5, fault.status == EXI_FAULT_RACE);
+
+	CHECK(6, !nrtx_buffer_alloc(0, BYTES, &in) && !nrtx_buffer_alloc(0, BYTES, &out));
+	args[0] = (struct nrtx_arg){ .buffer = in, .bytes = BYTES };
+	args[1] = (struct nrtx_arg){ .buffer = out, .bytes = BYTES };
+	image = prog_copy(N, 0, ARCH, &size);
+	CHECK(7, run_once(stream, image, size, args, 2) == NRT_EXEC_COMPLETED_WITH_ERR);
+	CHECK(8, strstr(nrtx_error_text(), "read of bytes that nothing has written: at byte 0 of "
+					   "the slot"));
+	CHECK(9, !nrtx_copy_to_device(stream, in, 0, data, BYTES));
+	image = prog_copy(N, 0, ARCH, &size);
+	CHECK(10, !run_once(stream, image, size, args, 2));
+	nrtx_buffer_free(in);
+	nrtx_buffer_free(out);
+	nrtx_stream_destroy(stream);
+	return 0;
+}
+
+static void findings_become_errors(void **state)
+{
+	const char *transport = getenv("NEURON_RT_TRANSPORT");
+
+	(void)state;
+	if (!transport || strcmp(transport, "model"))
+		skip();
+	in_child(check_findings, NULL);
 }
 
 /* --- fork ------------------------------------------------------------------------------------ */
@@ -402,6 +494,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(variables_are_checked),
+		cmocka_unit_test(findings_become_errors),
 		cmocka_unit_test(a_missing_device_is_explained),
 		cmocka_unit_test(fork_is_detected),
 		cmocka_unit_test(threads_do_not_disturb_each_other),

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which bytes an instruction touches, as rows. */
+#include <string.h>
+
+#include "check_priv.h"
+#include "exec.h"
+
+static void add_dim(struct nm_span *s, uint64_t count, int64_t step)
+{
+	unsigned int i;
+
+	if (count <= 1 || step == 0)
+		return;
+	if (step < 0) {
+		s->at += step * (int64_t)(count - 1);
+		step = -step;
+	}
+	for (i = s->ndim++; i > 0 && s->step[i - 1] > step; i--) {
+		s->step[i] = s->step[i - 1];
+		s->count[i] = s->count[i - 1];
+	}
+	s->step[i] = step;
+	s->count[i] = count;
+}
+
+/* Makes one row of those that touch. */
+static void fold(struct nm_span *s)
+{
+	unsigned int n = 0;
+
+	while (n < s->ndim && (uint64_t)s->step[n] <= s->run) {
+		s->run += (uint64_t)s->step[n] * (s->count[n] - 1);
+		n++;
+	}
+	s->ndim -= n;
+	memmove(s->step, s->step + n, s->ndim * sizeof(s->step[0]));
+	memmove(s->count, s->count + n, s->ndim * sizeof(s->count[0]));
+}
+
+static void add_operand(struct nm_span *s, const struct nm_operand *o, unsigned int nparts,
+			const struct nm_nest *nest, bool write)
+{
+	memset(s, 0, sizeof(*s));
+	s->mem = o->space;
+	s->slot = NM_SLOT_NONE;
+	s->write = write;
+	s->run = o->bytes;
+	s->at = (int64_t)o->part0 * nm_pitch(o->space) + o->offset;
+	add_dim(s, nparts, nm_pitch(o->space));
+	for (unsigned int i = 0; nest && i < nest->ndim; i++)
+		add_dim(s, nest->count[i], o->step[i]);
+	fold(s);
+}
+
+static unsigned int compute_spans(struct nm_replay *r, const struct nm_inst *inst,
+				  struct nm_span *s)
+{
+	const struct nm_compute *c = inst->compute;
+	bool adds = c->flags & ISA_F_ACCUM;
+	bool sums = inst->opcode == ISA_ACTIVATION && adds;
+	bool keeps = inst->opcode == ISA_COPY_PREDICATED || (inst->opcode == ISA_MATMUL && adds);
+	const struct nm_nest *dst_nest = c->dst_nest.ndim ? &c->dst_nest : &c->nest;
+	unsigned int dst_parts = c->nparts, n = 0;
+
+	if (inst->opcode == ISA_LOAD_STATIONARY)
+		r->load_m = c->n;
+	if (inst->opcode == ISA_MATMUL)
+		dst_parts = r->load_m;
+	else if (inst->opcode == ISA_TRANSPOSE)
+		dst_parts = c->n;
+	else if (inst->opcode == ISA_PARTITION_REDUCE)
+		dst_parts = 1;
+
+	if (c->src0.bytes)
+		add_operand(&s[n++], &c->src0, c->nparts, &c->nest, false);
+	if (c->src1.bytes && !sums)
+		add_operand(&s[n++], &c->src1, c->nparts, &c->nest, false);
+	if (c->s0.vec.bytes)
+		add_operand(&s[n++], &c->s0.vec, c->nparts, NULL, false);
+	if (c->s1.vec.bytes)
+		add_operand(&s[n++], &c->s1.vec, c->nparts, NULL, false);
+	if (keeps)
+		add_operand(&s[n++], &c->dst, dst_parts, dst_nest, false);
+	if (c->dst.bytes)
+		add_operand(&s[n++], &c->dst, dst_parts, dst_nest, true);
+	if (sums)
+		add_operand(&s[n++], &c->src1, c->nparts, NULL, true);
+	return n;
+}
+
+/* Number of spans: 0 for what nothing writes. */
+static unsigned int add_side(const struct nm_replay *r, struct nm_span *s,
+			     const struct nm_side *side, unsigned int elem_bytes, bool write)
+{
+	memset(s, 0, sizeof(*s));
+	s->mem = side->space;
+	s->slot = NM_SLOT_NONE;
+	s->write = write;
+	s->run = elem_bytes;
+	s->at = side->offset;
+	if (side->space == ISA_SPACE_SLOT) {
+		if (side->slot == ISA_SLOT_CONST ||
+		    r->program->slot[side->slot].rights & EXI_SLOT_INLINE)
+			return 0;
+		s->slot = side->slot;
+		s->mem = r->verdict->place[side->slot].mem;
+		s->at += (int64_t)r->verdict->place[side->slot].offset;
+	}
+	for (unsigned int i = 0; i < side->ndim; i++)
+		add_dim(s, side->count[i], side->step[i]);
+	fold(s);
+	return 1;
+}
+
+unsigned int nm_spans(struct nm_replay *r, const struct nm_inst *inst,
+		      struct nm_span span[NM_SPANS_MAX])
+{
+	unsigned int n;
+
+	switch (inst->opcode) {
+	case ISA_HALT:
+	case ISA_NOP:
+		return 0;
+	case ISA_DMA:
+		n = add_side(r, span, &inst->dma->src, inst->dma->elem_bytes, false);
+		return n + add_side(r, span + n, &inst->dma->dst, inst->dma->elem_bytes, true);
+	default:
+		return compute_spans(r, inst, span);
+	}
+}
