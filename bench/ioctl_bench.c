@@ -125,6 +125,41 @@ static void launch_many(void *arg)
 	launch_and_wait(w);
 }
 
+struct batch {
+	int fd;
+	uint32_t sync;
+	struct drm_neuron_submit_batch args;
+};
+
+static void batch_and_wait(void *arg)
+{
+	struct batch *b = arg;
+
+	assert_ok(neuron_call(b->fd, DRM_IOCTL_NEURON_SUBMIT_BATCH, &b->args));
+	assert_ok(sync_wait(b->fd, b->sync, 0, 60000));
+}
+
+/* Launches a second, each batch size followed by one wait. */
+static void batches(struct work *w)
+{
+	struct drm_neuron_launch launches[IN_FLIGHT];
+	struct drm_neuron_sync out = { .handle = w->sync };
+	struct batch b = { .fd = w->fd, .sync = w->sync };
+	double us, one = 0;
+
+	for (int i = 0; i < IN_FLIGHT; i++)
+		launches[i] = (struct drm_neuron_launch){ .program = w->nop };
+	b.args = (struct drm_neuron_submit_batch){ .ctx = w->ctx, .out = ARRAY(&out, 1) };
+	printf("\n%-34s %10s %9s %9s\n", "launches in one ioctl", "us each", "a second", "/ one");
+	for (unsigned int n = 1; n <= IN_FLIGHT; n *= 4) {
+		b.args.launches = ARRAY(launches, n);
+		us = median(batch_and_wait, &b, ROUNDS / 10) / n;
+		if (n == 1)
+			one = us;
+		printf("%-34u %10.1f %9.0f %9.2f\n", n, us, 1e6 / us, us / one);
+	}
+}
+
 static void launches(int fd)
 {
 	struct work w = { .fd = fd };
@@ -145,6 +180,7 @@ static void launches(int fd)
 	       round / empty, round / event);
 	printf("%-34s %10.1f %9.1f %9.2f   %.0f a second\n", "the same with 64 in flight, each",
 	       many, many / empty, many / event, 1e6 / many);
+	batches(&w);
 	ctx_close(fd, w.ctx);
 	prog_unload(fd, w.nop);
 	sync_close(fd, w.sync);

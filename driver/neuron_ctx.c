@@ -40,6 +40,7 @@ static void ctx_fault(struct neuron_ctx *ctx, const struct exi_record *record,
 {
 	struct drm_neuron_ctx_state *state = &ctx->state;
 
+	ctx->core->count.faults++;
 	ctx->running = false;
 	if (state->state != DRM_NEURON_CTX_OK)
 		return;
@@ -60,14 +61,21 @@ static void ctx_fault(struct neuron_ctx *ctx, const struct exi_record *record,
 static void ctx_count(struct neuron_ctx *ctx, const struct exi_record *record)
 {
 	u64 ns = le64_to_cpu(record->end_ns) - le64_to_cpu(record->start_ns);
+	struct drm_neuron_query_core *count = &ctx->core->count;
 	unsigned int i;
 
 	ctx->state.launches++;
 	ctx->state.device_ns += ns;
 	ctx->state.dma_bytes += le64_to_cpu(record->dma_bytes);
-	for (i = 0; i < EXI_ENGINES; i++)
+	count->launches++;
+	count->busy_ns += ns;
+	count->dma_bytes += le64_to_cpu(record->dma_bytes);
+	for (i = 0; i < EXI_ENGINES; i++) {
 		ctx->state.insts[i] += le32_to_cpu(record->insts[i]);
+		count->insts[i] += le32_to_cpu(record->insts[i]);
+	}
 	atomic64_add(ns, &ctx->nfile->core_ns);
+	atomic64_inc(&ctx->nfile->launches);
 }
 
 /* What the launch of a record ends with. */

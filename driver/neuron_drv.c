@@ -94,6 +94,9 @@ int neuron_array_get(struct drm_device *drm, const struct drm_neuron_array *arra
 union query_block {
 	struct drm_neuron_query_device device;
 	struct drm_neuron_query_memory memory;
+	struct drm_neuron_query_firmware firmware;
+	struct drm_neuron_query_core core;
+	struct drm_neuron_query_usage usage;
 };
 
 static u32 query_device(struct neuron_device *ndev, struct drm_neuron_query_device *device)
@@ -111,6 +114,7 @@ static u32 query_device(struct neuron_device *ndev, struct drm_neuron_query_devi
 		.slots_max = EXI_SLOTS_MAX,
 		.inflight_max = NEURON_INFLIGHT_MAX,
 		.pci_revision = pdev->revision,
+		.batch_max = NEURON_BATCH_MAX,
 	};
 	return sizeof(*device);
 }
@@ -127,6 +131,36 @@ static u32 query_memory(struct neuron_file *nfile, struct drm_neuron_query_memor
 	return sizeof(*memory);
 }
 
+static u32 query_firmware(struct neuron_device *ndev, struct drm_neuron_query_firmware *firmware)
+{
+	*firmware = (struct drm_neuron_query_firmware){ .api_version = ndev->fw.api_version };
+	return sizeof(*firmware);
+}
+
+static u32 query_core(struct neuron_device *ndev, u32 index, struct drm_neuron_query_core *core)
+{
+	struct neuron_core *c = &ndev->core[index];
+	unsigned int i;
+
+	guard(spinlock_irqsave)(&c->lock);
+	*core = c->count;
+	for (i = 0; i < ndev->queues; i++) {
+		core->queues += c->ctx[i] != ERR_PTR(-EIO);
+		core->queues_used += !IS_ERR_OR_NULL(c->ctx[i]);
+	}
+	return sizeof(*core);
+}
+
+static u32 query_usage(struct neuron_file *nfile, struct drm_neuron_query_usage *usage)
+{
+	*usage = (struct drm_neuron_query_usage){
+		.core_ns = atomic64_read(&nfile->core_ns),
+		.copy_ns = atomic64_read(&nfile->copy_ns),
+		.launches = atomic64_read(&nfile->launches),
+	};
+	return sizeof(*usage);
+}
+
 static int neuron_ioctl_query(struct drm_device *drm, void *data, struct drm_file *file)
 {
 	struct neuron_file *nfile = file->driver_priv;
@@ -134,12 +168,27 @@ static int neuron_ioctl_query(struct drm_device *drm, void *data, struct drm_fil
 	union query_block block;
 	u32 size, user = args->size;
 
+	if (args->pad || args->index >= nfile->ndev->cores ||
+	    (args->index && args->block != DRM_NEURON_QUERY_CORE)) {
+		drm_dbg(drm, "query: block %u, index %u, %u cores, padding 0x%x\n", args->block,
+			args->index, nfile->ndev->cores, args->pad);
+		return -EINVAL;
+	}
 	switch (args->block) {
 	case DRM_NEURON_QUERY_DEVICE:
 		size = query_device(nfile->ndev, &block.device);
 		break;
 	case DRM_NEURON_QUERY_MEMORY:
 		size = query_memory(nfile, &block.memory);
+		break;
+	case DRM_NEURON_QUERY_FIRMWARE:
+		size = query_firmware(nfile->ndev, &block.firmware);
+		break;
+	case DRM_NEURON_QUERY_CORE:
+		size = query_core(nfile->ndev, args->index, &block.core);
+		break;
+	case DRM_NEURON_QUERY_USAGE:
+		size = query_usage(nfile, &block.usage);
 		break;
 	default:
 		drm_dbg(drm, "query: unknown block %u\n", args->block);
@@ -268,6 +317,7 @@ static const struct drm_ioctl_desc neuron_ioctls[] = {
 	DRM_IOCTL_DEF_DRV(NEURON_PROGRAM_UNLOAD, neuron_ioctl_program_unload, 0),
 	DRM_IOCTL_DEF_DRV(NEURON_SUBMIT, neuron_ioctl_submit, 0),
 	DRM_IOCTL_DEF_DRV(NEURON_COPY, neuron_ioctl_copy, 0),
+	DRM_IOCTL_DEF_DRV(NEURON_SUBMIT_BATCH, neuron_ioctl_submit_batch, 0),
 };
 
 /*

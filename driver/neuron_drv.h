@@ -43,6 +43,9 @@
 /* Launches of a context in the driver and on the device together. */
 #define NEURON_INFLIGHT_MAX 256
 
+/* Launches of a batch; they are all in flight or none is. */
+#define NEURON_BATCH_MAX 64
+
 struct neuron_ctx;
 struct pci_dev;
 
@@ -60,10 +63,12 @@ struct neuron_regs {
  * struct neuron_core - Queues of one NeuronCore
  */
 struct neuron_core {
-	/** @lock: Protects @ctx and the queue state of each context in it. */
+	/** @lock: Protects all members and the queue state of each context in @ctx. */
 	spinlock_t lock;
 	/** @ctx: Context of each queue, NULL: free, ERR_PTR: out of use; not counted. */
 	struct neuron_ctx *ctx[EXI_QUEUE_COUNT];
+	/** @count: What its launches amount to; queues are not counted here. */
+	struct drm_neuron_query_core count;
 };
 
 /**
@@ -151,6 +156,8 @@ struct neuron_file {
 	atomic64_t core_ns;
 	/** @copy_ns: Time that its copies took. */
 	atomic64_t copy_ns;
+	/** @launches: Launches completed without fault. */
+	atomic64_t launches;
 	/** @free_work: Runs when @ref is 0. */
 	struct work_struct free_work;
 };

@@ -28,6 +28,7 @@ struct neuron_job {
 	struct neuron_prog *prog; /* counted */
 	struct neuron_fence *done;
 	bool started; /* @done belongs to the scheduler and the queue */
+	bool counted; /* in the context's bound */
 	u32 n_slots;
 	u32 n_bos;
 	struct drm_gem_object **bos; /* counted, behind @slots in the same memory */
@@ -174,7 +175,8 @@ static void job_free(struct neuron_job *job)
 		drm_gem_object_put(job->bos[i]);
 	if (job->prog)
 		neuron_prog_put(job->prog);
-	neuron_inflight_put(&job->ctx->inflight);
+	if (job->counted)
+		neuron_inflight_put(&job->ctx->inflight);
 	neuron_ctx_put(job->ctx);
 	kvfree(job);
 }
@@ -248,14 +250,14 @@ static int job_bind_bo(struct neuron_job *job, struct drm_file *file, u32 i,
 }
 
 static int job_bind(struct neuron_job *job, struct drm_file *file,
-		    const struct drm_neuron_submit *args)
+		    const struct drm_neuron_launch *launch)
 {
 	struct drm_device *drm = &job->ctx->ndev->drm;
 	struct drm_neuron_slot *slots;
 	int ret;
 	u32 i;
 
-	ret = neuron_array_get(drm, &args->slots, sizeof(*slots), sizeof(*slots), EXI_SLOTS_MAX,
+	ret = neuron_array_get(drm, &launch->slots, sizeof(*slots), sizeof(*slots), EXI_SLOTS_MAX,
 			       (void **)&slots);
 	if (ret)
 		return ret;
@@ -276,13 +278,10 @@ static struct neuron_job *job_create(struct neuron_ctx *ctx, struct neuron_prog 
 	struct neuron_job *job;
 	int ret;
 
-	ret = neuron_inflight_get(&ctx->inflight);
-	if (ret)
-		goto err_refs;
 	job = kvzalloc(struct_size(job, slots, n) + n * sizeof(*job->bos), GFP_KERNEL);
 	if (!job) {
 		ret = -ENOMEM;
-		goto err_inflight;
+		goto err_refs;
 	}
 	job->n_slots = n;
 	job->bos = (void *)&job->slots[0] + n * sizeof(*job->slots);
@@ -302,49 +301,83 @@ err_fence:
 	neuron_fence_free(job->done);
 err_job:
 	kvfree(job);
-err_inflight:
-	neuron_inflight_put(&ctx->inflight);
 err_refs:
 	neuron_prog_put(prog);
 	neuron_ctx_put(ctx);
 	return ERR_PTR(ret);
 }
 
-/* Lock the buffers, make the job wait for what the kernel does with them, push it. */
-static int job_push(struct neuron_job *job, struct neuron_sync_outs *outs)
-{
-	struct neuron_ctx *ctx = job->ctx;
-	struct drm_gem_object *obj;
-	struct dma_fence *fence;
-	struct drm_exec exec;
-	int ret = 0;
-	u32 i;
+/* Jobs of one call, in order, all of one context. */
+struct sched_batch {
+	u32 count;
+	struct neuron_job *job[];
+};
 
-	drm_exec_init(&exec, DRM_EXEC_INTERRUPTIBLE_WAIT | DRM_EXEC_IGNORE_DUPLICATES, job->n_bos);
-	drm_exec_until_all_locked(&exec) {
+static int batch_lock(struct sched_batch *batch, struct drm_exec *exec)
+{
+	struct neuron_job *job;
+	int ret = 0;
+	u32 i, j;
+
+	drm_exec_until_all_locked(exec) {
 		ret = 0; /* not of the round before */
-		for (i = 0; i < job->n_bos && !ret; i++) {
-			ret = drm_exec_prepare_obj(&exec, job->bos[i], 1);
-			drm_exec_retry_on_contention(&exec);
+		for (i = 0; i < batch->count && !ret; i++) {
+			job = batch->job[i];
+			for (j = 0; j < job->n_bos && !ret; j++) {
+				ret = drm_exec_prepare_obj(exec, job->bos[j], 1);
+				drm_exec_retry_on_contention(exec);
+			}
 		}
 		if (ret)
 			break;
 	}
+	return ret;
+}
+
+/* Arm and push in one go. The fence of the last is that of all: they end in order. */
+static struct dma_fence *batch_start(struct sched_batch *batch, struct neuron_ctx *ctx)
+{
+	struct dma_fence *fence = NULL;
+	u32 i;
+
+	guard(mutex)(&ctx->submit_lock);
+	for (i = 0; i < batch->count; i++) {
+		drm_sched_job_arm(&batch->job[i]->base);
+		if (i == batch->count - 1)
+			fence = dma_fence_get(&batch->job[i]->base.s_fence->finished);
+		drm_sched_entity_push_job(&batch->job[i]->base);
+	}
+	return fence;
+}
+
+/*
+ * Lock the buffers, make the first job wait for what the kernel does with them
+ * (an entity keeps the others behind it), push.
+ */
+static int batch_push(struct sched_batch *batch, struct neuron_ctx *ctx,
+		      struct neuron_sync_outs *outs)
+{
+	struct drm_gem_object *obj;
+	struct dma_fence *fence;
+	struct drm_exec exec;
+	u32 i, n_bos = 0;
+	int ret;
+
+	for (i = 0; i < batch->count; i++)
+		n_bos += batch->job[i]->n_bos;
+	drm_exec_init(&exec, DRM_EXEC_INTERRUPTIBLE_WAIT | DRM_EXEC_IGNORE_DUPLICATES, n_bos);
+	ret = batch_lock(batch, &exec);
 	if (ret)
 		goto out;
 	drm_exec_for_each_locked_object(&exec, obj) {
-		ret = drm_sched_job_add_resv_dependencies(&job->base, obj->resv,
+		ret = drm_sched_job_add_resv_dependencies(&batch->job[0]->base, obj->resv,
 							  DMA_RESV_USAGE_KERNEL);
 		if (ret)
 			goto out;
 	}
 
 	/* From here on nothing fails. */
-	scoped_guard(mutex, &ctx->submit_lock) {
-		drm_sched_job_arm(&job->base);
-		fence = dma_fence_get(&job->base.s_fence->finished);
-		drm_sched_entity_push_job(&job->base);
-	}
+	fence = batch_start(batch, ctx);
 	drm_exec_for_each_locked_object(&exec, obj)
 		dma_resv_add_fence(obj->resv, fence, DMA_RESV_USAGE_BOOKKEEP);
 	neuron_sync_out_publish(outs, fence);
@@ -360,43 +393,117 @@ static bool sched_ctx_is_dead(struct neuron_ctx *ctx)
 	return ctx->state.state != DRM_NEURON_CTX_OK || !ctx->running;
 }
 
-/* Look up context and program, compare the number of slots. */
-static struct neuron_job *submit_lookup(struct drm_device *drm, struct neuron_file *nfile,
-					const struct drm_neuron_submit *args)
+/* Look up the program, compare the number of slots, bind them. */
+static struct neuron_job *submit_prepare(struct neuron_ctx *ctx, struct drm_file *file,
+					 const struct drm_neuron_launch *launch)
 {
+	struct drm_device *drm = &ctx->ndev->drm;
 	struct neuron_prog *prog;
-	struct neuron_ctx *ctx;
+	struct neuron_job *job;
 	int ret;
 
-	ctx = neuron_ctx_lookup(nfile, args->ctx);
-	if (!ctx) {
-		drm_dbg(drm, "submit: no context %u\n", args->ctx);
+	if (launch->flags) {
+		drm_dbg(drm, "launch: flags 0x%x\n", launch->flags);
+		return ERR_PTR(-EINVAL);
+	}
+	prog = neuron_prog_lookup(ctx->nfile, launch->program);
+	if (!prog) {
+		drm_dbg(drm, "launch: no program %u\n", launch->program);
 		return ERR_PTR(-ENOENT);
 	}
-	prog = neuron_prog_lookup(nfile, args->program);
-	if (!prog) {
-		drm_dbg(drm, "submit: no program %u\n", args->program);
-		ret = -ENOENT;
-		goto err_ctx;
+	if (launch->slots.count != prog->n_slots) {
+		drm_dbg(drm, "launch: %u slots, program %u has %u\n", launch->slots.count,
+			launch->program, prog->n_slots);
+		neuron_prog_put(prog);
+		return ERR_PTR(-EINVAL);
 	}
-	if (args->slots.count != prog->n_slots) {
-		drm_dbg(drm, "submit: %u slots, program %u has %u\n", args->slots.count,
-			args->program, prog->n_slots);
-		ret = -EINVAL;
-		goto err_prog;
+	kref_get(&ctx->ref);
+	job = job_create(ctx, prog);
+	if (IS_ERR(job))
+		return job;
+	ret = job_bind(job, file, launch);
+	if (ret) {
+		drm_sched_job_cleanup(&job->base);
+		job_free(job);
+		return ERR_PTR(ret);
+	}
+	return job;
+}
+
+/* Wait for room without keeping the device from going away, then push. */
+static int batch_submit(struct sched_batch *batch, struct neuron_ctx *ctx,
+			struct neuron_sync_outs *outs)
+{
+	struct drm_device *drm = &ctx->ndev->drm;
+	int ret, idx;
+	u32 i;
+
+	ret = neuron_inflight_get_many(&ctx->inflight, batch->count);
+	if (ret)
+		return ret;
+	for (i = 0; i < batch->count; i++)
+		batch->job[i]->counted = true;
+	if (!drm_dev_enter(drm, &idx))
+		return -ENODEV;
+	ret = batch_push(batch, ctx, outs);
+	drm_dev_exit(idx);
+	return ret;
+}
+
+/* All launches of a call or none. @refused: index of the one that was not accepted. */
+static int submit_launches(struct neuron_ctx *ctx, struct drm_file *file,
+			   const struct drm_neuron_launch *launches, u32 count,
+			   const struct drm_neuron_array *in, const struct drm_neuron_array *out,
+			   u32 *refused)
+{
+	struct neuron_sync_outs outs = {};
+	struct sched_batch *batch;
+	struct neuron_job *job;
+	int ret = 0;
+
+	batch = kzalloc(struct_size(batch, job, count), GFP_KERNEL);
+	if (!batch)
+		return -ENOMEM;
+	while (batch->count < count) {
+		job = submit_prepare(ctx, file, &launches[batch->count]);
+		if (IS_ERR(job)) {
+			ret = PTR_ERR(job);
+			*refused = batch->count;
+			break;
+		}
+		batch->job[batch->count++] = job;
+	}
+	if (!ret)
+		ret = neuron_sync_in(file, in, &batch->job[0]->base);
+	if (!ret)
+		ret = neuron_sync_out_prepare(file, out, &outs);
+	if (!ret)
+		ret = batch_submit(batch, ctx, &outs);
+	neuron_sync_out_free(&outs);
+	while (ret && batch->count) {
+		job = batch->job[--batch->count];
+		drm_sched_job_cleanup(&job->base);
+		job_free(job);
+	}
+	kfree(batch);
+	return ret;
+}
+
+/* The context, counted, if it takes launches. */
+static struct neuron_ctx *submit_ctx(struct drm_device *drm, struct drm_file *file, u32 id)
+{
+	struct neuron_ctx *ctx = neuron_ctx_lookup(file->driver_priv, id);
+
+	if (!ctx) {
+		drm_dbg(drm, "submit: no context %u\n", id);
+		return ERR_PTR(-ENOENT);
 	}
 	if (sched_ctx_is_dead(ctx)) {
-		drm_dbg(drm, "submit: context %u is dead\n", args->ctx);
-		ret = -EIO;
-		goto err_prog;
+		drm_dbg(drm, "submit: context %u is dead\n", id);
+		neuron_ctx_put(ctx);
+		return ERR_PTR(-EIO);
 	}
-	return job_create(ctx, prog);
-
-err_prog:
-	neuron_prog_put(prog);
-err_ctx:
-	neuron_ctx_put(ctx);
-	return ERR_PTR(ret);
+	return ctx;
 }
 
 /**
@@ -409,39 +516,57 @@ err_ctx:
  */
 int neuron_ioctl_submit(struct drm_device *drm, void *data, struct drm_file *file)
 {
-	struct neuron_file *nfile = file->driver_priv;
 	struct drm_neuron_submit *args = data;
-	struct neuron_sync_outs outs = {};
-	struct neuron_job *job;
-	int ret, idx;
+	struct drm_neuron_launch launch = { .program = args->program, .slots = args->slots };
+	struct neuron_ctx *ctx;
+	u32 refused;
+	int ret;
 
 	if (args->flags || args->pad) {
 		drm_dbg(drm, "submit: flags 0x%x, padding 0x%x\n", args->flags, args->pad);
 		return -EINVAL;
 	}
-	job = submit_lookup(drm, nfile, args);
-	if (IS_ERR(job))
-		return PTR_ERR(job);
-	if (!drm_dev_enter(drm, &idx)) {
-		ret = -ENODEV;
-		goto err_job;
+	ctx = submit_ctx(drm, file, args->ctx);
+	if (IS_ERR(ctx))
+		return PTR_ERR(ctx);
+	ret = submit_launches(ctx, file, &launch, 1, &args->in, &args->out, &refused);
+	neuron_ctx_put(ctx);
+	return ret;
+}
+
+/**
+ * neuron_ioctl_submit_batch - DRM_IOCTL_NEURON_SUBMIT_BATCH
+ * @drm: device
+ * @data: struct drm_neuron_submit_batch
+ * @file: caller
+ *
+ * Return: 0 or -errno as documented with the structure.
+ */
+int neuron_ioctl_submit_batch(struct drm_device *drm, void *data, struct drm_file *file)
+{
+	struct drm_neuron_submit_batch *args = data;
+	struct drm_neuron_launch *launches;
+	struct neuron_ctx *ctx;
+	int ret;
+
+	args->refused = U32_MAX; /* goes back to the caller on failure too */
+	if (args->flags || args->pad || !args->launches.count) {
+		drm_dbg(drm, "batch: flags 0x%x, padding 0x%x, %u launches\n", args->flags,
+			args->pad, args->launches.count);
+		return -EINVAL;
 	}
-
-	ret = job_bind(job, file, args);
-	if (!ret)
-		ret = neuron_sync_in(file, &args->in, &job->base);
-	if (!ret)
-		ret = neuron_sync_out_prepare(file, &args->out, &outs);
-	if (!ret)
-		ret = job_push(job, &outs);
-	neuron_sync_out_free(&outs);
-	drm_dev_exit(idx);
+	ret = neuron_array_get(drm, &args->launches, sizeof(*launches), sizeof(*launches),
+			       NEURON_BATCH_MAX, (void **)&launches);
 	if (ret)
-		goto err_job;
-	return 0;
-
-err_job:
-	drm_sched_job_cleanup(&job->base);
-	job_free(job);
+		return ret;
+	ctx = submit_ctx(drm, file, args->ctx);
+	if (IS_ERR(ctx)) {
+		ret = PTR_ERR(ctx);
+	} else {
+		ret = submit_launches(ctx, file, launches, args->launches.count, &args->in,
+				      &args->out, &args->refused);
+		neuron_ctx_put(ctx);
+	}
+	kvfree(launches);
 	return ret;
 }

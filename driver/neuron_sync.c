@@ -147,6 +147,32 @@ void neuron_inflight_init(struct neuron_inflight *inflight)
 	init_waitqueue_head(&inflight->wait);
 }
 
+static bool neuron_inflight_try(struct neuron_inflight *inflight, u32 n)
+{
+	int count = atomic_read(&inflight->count);
+
+	do {
+		if (count + n > NEURON_INFLIGHT_MAX)
+			return false;
+	} while (!atomic_try_cmpxchg(&inflight->count, &count, count + n));
+	return true;
+}
+
+/**
+ * neuron_inflight_get_many - Wait until n more jobs are allowed
+ * @inflight: the bound
+ * @n: how many, at most NEURON_INFLIGHT_MAX
+ *
+ * All at once: two callers that each had a part would wait for one another.
+ *
+ * Context: Process, no lock held.
+ * Return: 0, -ERESTARTSYS.
+ */
+int neuron_inflight_get_many(struct neuron_inflight *inflight, u32 n)
+{
+	return wait_event_interruptible(inflight->wait, neuron_inflight_try(inflight, n));
+}
+
 /**
  * neuron_inflight_get - Wait until one more job is allowed
  * @inflight: the bound
@@ -156,8 +182,7 @@ void neuron_inflight_init(struct neuron_inflight *inflight)
  */
 int neuron_inflight_get(struct neuron_inflight *inflight)
 {
-	return wait_event_interruptible(inflight->wait, atomic_add_unless(&inflight->count, 1,
-									  NEURON_INFLIGHT_MAX));
+	return neuron_inflight_get_many(inflight, 1);
 }
 
 /**

@@ -56,6 +56,7 @@ struct neuron_inflight {
 };
 
 void neuron_inflight_init(struct neuron_inflight *inflight);
+int neuron_inflight_get_many(struct neuron_inflight *inflight, u32 n);
 int neuron_inflight_get(struct neuron_inflight *inflight);
 void neuron_inflight_put(struct neuron_inflight *inflight);
 

@@ -7,30 +7,28 @@
 #include "neuron_program.h"
 #include "neuron_queue.h"
 
-#define SIZE_IS(type, bytes) KUNIT_EXPECT_EQ(test, sizeof(struct type), (bytes))
+#define SIZE(type, bytes)	     { #type, sizeof(struct type), bytes }
+#define MEMBER(type, member, offset) { #type "." #member, offsetof(struct type, member), offset }
 
-static void neuron_uapi_sizes(struct kunit *test)
+static const struct {
+	const char *name;
+	size_t is;
+	size_t was;
+} rows[] = {
+#include "neuron_uapi_layout.inc"
+};
+
+static void neuron_uapi_layout(struct kunit *test)
 {
-	SIZE_IS(drm_neuron_array, 16);
-	SIZE_IS(drm_neuron_query, 16);
-	SIZE_IS(drm_neuron_query_device, 48);
-	SIZE_IS(drm_neuron_query_memory, 40);
-	SIZE_IS(drm_neuron_bo_create, 16);
-	SIZE_IS(drm_neuron_bo_info, 24);
-	SIZE_IS(drm_neuron_ctx_create, 16);
-	SIZE_IS(drm_neuron_ctx_destroy, 8);
-	SIZE_IS(drm_neuron_ctx_state, 112);
-	SIZE_IS(drm_neuron_program_load, 24);
-	SIZE_IS(drm_neuron_program_unload, 8);
-	SIZE_IS(drm_neuron_sync, 16);
-	SIZE_IS(drm_neuron_slot, 24);
-	SIZE_IS(drm_neuron_submit, 64);
-	SIZE_IS(drm_neuron_copy, 72);
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ_MSG(test, rows[i].is, rows[i].was, "%s", rows[i].name);
 }
 
 static void neuron_uapi_numbers(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_QUERY, 0xc0106440);
+	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_QUERY, 0xc0186440);
 	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_BO_CREATE, 0xc0106441);
 	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_BO_INFO, 0xc0186442);
 	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_CTX_CREATE, 0xc0106443);
@@ -40,9 +38,10 @@ static void neuron_uapi_numbers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_PROGRAM_UNLOAD, 0xc0086447);
 	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_SUBMIT, 0xc0406448);
 	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_COPY, 0xc0486449);
+	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_SUBMIT_BATCH, 0xc040644a);
 }
 
-static struct kunit_case neuron_uapi_cases[] = { KUNIT_CASE(neuron_uapi_sizes),
+static struct kunit_case neuron_uapi_cases[] = { KUNIT_CASE(neuron_uapi_layout),
 						 KUNIT_CASE(neuron_uapi_numbers),
 						 {} };
 

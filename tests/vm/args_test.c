@@ -40,6 +40,7 @@ static const struct sized sized[] = {
 	SIZED(PROGRAM_UNLOAD, drm_neuron_program_unload, -ENOENT, 999),
 	SIZED(SUBMIT, drm_neuron_submit, -ENOENT, 999),
 	SIZED(COPY, drm_neuron_copy, -EINVAL, 999),
+	SIZED(SUBMIT_BATCH, drm_neuron_submit_batch, -EINVAL, 999),
 };
 
 static void structures_may_be_shorter_or_longer(void **state)
@@ -82,7 +83,7 @@ static void unknown_ioctl_is_refused(void **state)
 {
 	uint64_t arg[8] = { 0 };
 
-	assert_errno(neuron_call(FD, DRM_IOWR(DRM_COMMAND_BASE + 10, struct drm_neuron_copy), arg),
+	assert_errno(neuron_call(FD, DRM_IOWR(DRM_COMMAND_END - 1, struct drm_neuron_copy), arg),
 		     EINVAL);
 }
 
@@ -118,8 +119,38 @@ static void query_negotiates_its_size(void **state)
 	args.size = 48;
 	args.ptr = 8;
 	assert_errno(neuron_call(FD, DRM_IOCTL_NEURON_QUERY, &args), EFAULT);
-	args.block = 2;
+	args.block = UINT32_MAX;
 	assert_errno(neuron_call(FD, DRM_IOCTL_NEURON_QUERY, &args), EINVAL);
+}
+
+/* Blocks of all numbers have a size; only that of a core takes an index. */
+static void query_takes_an_index_for_cores_only(void **state)
+{
+	uint32_t cores = dev_info(FD).cores;
+	struct drm_neuron_query args = { 0 };
+
+	for (uint32_t block = 0; block <= DRM_NEURON_QUERY_USAGE; block++) {
+		args = (struct drm_neuron_query){ .block = block };
+		assert_ok(neuron_call(FD, DRM_IOCTL_NEURON_QUERY, &args));
+		assert_true(args.size && args.size % 8 == 0);
+		args.pad = 1;
+		assert_errno(neuron_call(FD, DRM_IOCTL_NEURON_QUERY, &args), EINVAL);
+		args = (struct drm_neuron_query){ .block = block, .index = cores - 1 };
+		assert_int_equal(neuron_call(FD, DRM_IOCTL_NEURON_QUERY, &args),
+				 block == DRM_NEURON_QUERY_CORE ? 0 : -EINVAL);
+	}
+	args = (struct drm_neuron_query){ .block = DRM_NEURON_QUERY_CORE, .index = cores };
+	assert_errno(neuron_call(FD, DRM_IOCTL_NEURON_QUERY, &args), EINVAL);
+	args.index = UINT32_MAX;
+	assert_errno(neuron_call(FD, DRM_IOCTL_NEURON_QUERY, &args), EINVAL);
+
+	/* The structure of the first version ends before the index. */
+	memset(&args, 0xff, sizeof(args));
+	args.block = DRM_NEURON_QUERY_DEVICE;
+	args.size = 0;
+	assert_ok(neuron_call_sized(FD, DRM_IOCTL_NEURON_QUERY, 16, &args));
+	assert_int_equal(args.size, sizeof(struct drm_neuron_query_device));
+	assert_int_equal(args.index, UINT32_MAX);
 }
 
 /* --- buffers -------------------------------------------------------------- */
@@ -494,6 +525,84 @@ static void in_fences_must_exist(void **state)
 	assert_errno(try_submit(FD, s), EINVAL);
 }
 
+/* --- batches -------------------------------------------------------------- */
+
+/* Three good launches. */
+struct batch {
+	struct submit s;
+	struct drm_neuron_launch launch[3];
+	struct drm_neuron_submit_batch args;
+};
+
+static struct batch good_batch(int fd)
+{
+	struct batch b = { .s = good_submit(fd) };
+
+	b.args.ctx = b.s.args.ctx;
+	b.args.refused = 123;
+	for (int i = 0; i < 3; i++)
+		b.launch[i].program = b.s.args.program;
+	return b;
+}
+
+static int try_batch(int fd, struct batch b, uint32_t *refused)
+{
+	int ret;
+
+	for (int i = 0; i < 3; i++)
+		if (!b.launch[i].slots.count)
+			b.launch[i].slots = ARRAY(b.s.slot, 2);
+	if (!b.args.launches.count)
+		b.args.launches = ARRAY(b.launch, 3);
+	if (!b.args.out.count)
+		b.args.out = ARRAY(&b.s.sync, 1);
+	ret = neuron_call(fd, DRM_IOCTL_NEURON_SUBMIT_BATCH, &b.args);
+	*refused = b.args.refused;
+	return ret;
+}
+
+#define BAD_BATCH(member, value, error, which)                              \
+	do {                                                                \
+		struct batch bad = b;                                       \
+		uint32_t index;                                             \
+		bad.member = (value);                                       \
+		assert_errno(try_batch(FD, bad, &index), error);            \
+		assert_int_equal(index, (uint32_t)(which));                 \
+		/* Nothing was taken: the fence is as it was. */            \
+		assert_errno(sync_wait(FD, b.s.sync.handle, 0, 0), EINVAL); \
+	} while (0)
+
+static void batches_are_refused_as_a_whole(void **state)
+{
+	struct batch b = good_batch(FD);
+	uint32_t refused;
+
+	BAD_BATCH(args.ctx, 999, ENOENT, ~0u);
+	BAD_BATCH(args.flags, 1, EINVAL, ~0u);
+	BAD_BATCH(args.pad, 1, EINVAL, ~0u);
+	BAD_BATCH(args.launches.count, dev_info(FD).batch_max + 1, EINVAL, ~0u);
+	BAD_BATCH(args.launches.count, UINT32_MAX, EINVAL, ~0u);
+	BAD_BATCH(args.launches, ((struct drm_neuron_array){ 8, 3, 4096 }), EINVAL, ~0u);
+	BAD_BATCH(args.launches, ((struct drm_neuron_array){ 24, 3, 8 }), EFAULT, ~0u);
+	BAD_BATCH(args.in.count, UINT32_MAX, EINVAL, ~0u);
+	BAD_BATCH(s.sync.handle, 999, ENOENT, ~0u);
+	BAD_BATCH(launch[0].program, 999, ENOENT, 0);
+	BAD_BATCH(launch[1].flags, 1, EINVAL, 1);
+	BAD_BATCH(launch[2].program, 0, ENOENT, 2);
+	BAD_BATCH(launch[2].slots, ARRAY(b.s.slot, 1), EINVAL, 2);
+	BAD_BATCH(launch[2].slots, ((struct drm_neuron_array){ 24, 2, 8 }), EFAULT, 2);
+	BAD_BATCH(s.slot[0].size, 8193, EINVAL, 0);
+	assert_int_equal(ctx_state(FD, b.args.ctx).launches, 0);
+
+	assert_ok(try_batch(FD, b, &refused));
+	assert_int_equal(refused, ~0u);
+	assert_ok(sync_wait(FD, b.s.sync.handle, 0, 10000));
+	assert_int_equal(ctx_state(FD, b.args.ctx).launches, 3);
+
+	b.args.launches = (struct drm_neuron_array){ 0 };
+	assert_errno(neuron_call(FD, DRM_IOCTL_NEURON_SUBMIT_BATCH, &b.args), EINVAL);
+}
+
 /* --- copy ----------------------------------------------------------------- */
 
 static void copy_checks_its_arguments(void **state)
@@ -532,6 +641,7 @@ const struct CMUnitTest args_tests[] = {
 	TEST(structures_may_be_shorter_or_longer),
 	TEST(unknown_ioctl_is_refused),
 	TEST(query_negotiates_its_size),
+	TEST(query_takes_an_index_for_cores_only),
 	TEST(bo_create_checks_its_arguments),
 	TEST(bo_rounds_up_and_counts),
 	TEST(mmap_checks_its_arguments),
@@ -546,6 +656,7 @@ const struct CMUnitTest args_tests[] = {
 	TEST(submit_checks_its_slots),
 	TEST(submit_takes_longer_elements),
 	TEST(in_fences_must_exist),
+	TEST(batches_are_refused_as_a_whole),
 	TEST(copy_checks_its_arguments),
 };
 const size_t args_tests_count = sizeof(args_tests) / sizeof(args_tests[0]);

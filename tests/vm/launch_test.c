@@ -179,6 +179,117 @@ static void fences_cross_cores_and_copies(void **state)
 	bo_unmap(FD, back, out);
 }
 
+/* --- batches -------------------------------------------------------------- */
+
+static int batch(int fd, uint32_t ctx, struct drm_neuron_launch *launches, uint32_t n, uint32_t in,
+		 uint32_t out)
+{
+	struct drm_neuron_sync wait = { .handle = in }, signal = { .handle = out };
+	struct drm_neuron_submit_batch args = {
+		.ctx = ctx,
+		.launches = ARRAY(launches, n),
+		.in = ARRAY(&wait, in ? 1 : 0),
+		.out = ARRAY(&signal, out ? 1 : 0),
+	};
+
+	return neuron_call(fd, DRM_IOCTL_NEURON_SUBMIT_BATCH, &args);
+}
+
+/* More batches than the ring and the bound hold; the last launch of each decides. */
+static void a_batch_runs_in_order_behind_its_fence(void **state)
+{
+	const uint32_t n = dev_info(FD).batch_max, rounds = 6;
+	uint32_t ctx = ctx_new(FD, 0), first = ctx_new(FD, 1), gate = sync_new(FD);
+	uint32_t program[2] = { prog_fill(FD, 1, 16), prog_fill(FD, 2, 16) };
+	uint32_t bo = bo_new(FD, TILE_PARTS * 64, BO_HBM | BO_MMAP), sync = sync_new(FD);
+	struct drm_neuron_slot slot = { .handle = bo, .size = TILE_PARTS * 64 };
+	struct drm_neuron_launch launches[64];
+	const float *p = bo_map(FD, bo);
+
+	assert_true(n >= 2 && n <= 64);
+	assert_ok(launch(FD, first, prog_nop(FD), NULL, 0, gate));
+	for (uint32_t i = 0; i < n; i++)
+		launches[i] = (struct drm_neuron_launch){ .program = program[i & 1],
+							  .slots = ARRAY(&slot, 1) };
+	for (uint32_t round = 0; round < rounds; round++)
+		assert_ok(batch(FD, ctx, launches, n - (round & 1), gate, sync));
+	assert_ok(sync_wait(FD, sync, 0, 60000));
+	assert_int_equal(sync_status(FD, sync), 1);
+	assert_int_equal(ctx_state(FD, ctx).launches, rounds * n - rounds / 2);
+	/* The last round is one shorter. */
+	assert_true(p[0] == ((n - 2) & 1 ? 2 : 1));
+	bo_unmap(FD, bo, (void *)p);
+}
+
+static void a_fault_in_a_batch_reaches_its_fence(void **state)
+{
+	uint32_t ctx = ctx_new(FD, 0), nop = prog_nop(FD), sync = sync_new(FD);
+	struct drm_neuron_launch launches[4] = {
+		{ .program = nop },
+		{ .program = prog_stall(FD) },
+		{ .program = nop },
+		{ .program = nop },
+	};
+	struct drm_neuron_ctx_state s;
+
+	assert_ok(batch(FD, ctx, launches, 4, 0, sync));
+	assert_ok(sync_wait(FD, sync, 0, 10000));
+	assert_int_equal(sync_status(FD, sync), -ECANCELED);
+	s = ctx_state(FD, ctx);
+	assert_int_equal(s.state, DRM_NEURON_CTX_FAULTED);
+	assert_int_equal(s.program, launches[1].program);
+	assert_int_equal(s.launches, 1);
+	assert_errno(batch(FD, ctx, launches, 1, 0, sync), EIO);
+}
+
+/* --- counters ------------------------------------------------------------- */
+
+static struct drm_neuron_query_core query_core(int fd, uint32_t core)
+{
+	struct drm_neuron_query_core block;
+	struct drm_neuron_query args = { .block = DRM_NEURON_QUERY_CORE,
+					 .size = sizeof(block),
+					 .ptr = (uintptr_t)&block,
+					 .index = core };
+
+	assert_ok(neuron_call(fd, DRM_IOCTL_NEURON_QUERY, &args));
+	return block;
+}
+
+static void launches_are_counted_by_core_and_file(void **state)
+{
+	struct drm_neuron_query_core before = query_core(FD, 1), other = query_core(FD, 0), after;
+	uint32_t ctx = ctx_new(FD, 1), faulty = ctx_new(FD, 1), nop = prog_nop(FD);
+	struct drm_neuron_query_usage usage;
+	struct drm_neuron_query_firmware firmware;
+	struct drm_neuron_query args = { .block = DRM_NEURON_QUERY_USAGE,
+					 .size = sizeof(usage),
+					 .ptr = (uintptr_t)&usage };
+
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(launch_now(FD, ctx, nop, NULL, 0), 1);
+	assert_int_equal(launch_now(FD, faulty, prog_stall(FD), NULL, 0), -EIO);
+	after = query_core(FD, 1);
+	assert_int_equal(after.launches - before.launches, 3);
+	assert_int_equal(after.faults - before.faults, 1);
+	assert_int_equal(after.insts[ISA_SYNC] - before.insts[ISA_SYNC], 6);
+	assert_int_equal(after.busy_ns - before.busy_ns, ctx_state(FD, ctx).device_ns);
+	assert_true(after.queues_used >= 2);
+	assert_true(after.queues >= after.queues_used);
+	assert_int_equal(query_core(FD, 0).launches, other.launches);
+
+	assert_ok(neuron_call(FD, DRM_IOCTL_NEURON_QUERY, &args));
+	assert_int_equal(usage.launches, 3);
+	assert_int_equal(usage.core_ns, ctx_state(FD, ctx).device_ns);
+
+	args = (struct drm_neuron_query){ .block = DRM_NEURON_QUERY_FIRMWARE,
+					  .size = sizeof(firmware),
+					  .ptr = (uintptr_t)&firmware };
+	assert_ok(neuron_call(FD, DRM_IOCTL_NEURON_QUERY, &args));
+	assert_int_not_equal(firmware.api_version, 0);
+	assert_int_equal(firmware.pad, 0);
+}
+
 /* --- faults --------------------------------------------------------------- */
 
 /* One DMA of 64 bytes a partition at a slot offset; faulty or not by the arguments. */
@@ -381,6 +492,9 @@ const struct CMUnitTest launch_tests[] = {
 	TEST(a_scalar_needs_no_buffer),
 	TEST(launches_of_a_context_run_in_order),
 	TEST(fences_cross_cores_and_copies),
+	TEST(a_batch_runs_in_order_behind_its_fence),
+	TEST(a_fault_in_a_batch_reaches_its_fence),
+	TEST(launches_are_counted_by_core_and_file),
 	TEST(a_transfer_out_of_the_slot_faults),
 	TEST(rights_and_indices_of_slots_are_checked),
 	TEST(wrong_instructions_fault),

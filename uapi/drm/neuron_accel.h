@@ -45,6 +45,7 @@ enum drm_neuron_ioctl_id {
 	DRM_NEURON_PROGRAM_UNLOAD,
 	DRM_NEURON_SUBMIT,
 	DRM_NEURON_COPY,
+	DRM_NEURON_SUBMIT_BATCH,
 };
 
 /**
@@ -60,8 +61,11 @@ struct drm_neuron_array {
 };
 
 /* Blocks of DRM_IOCTL_NEURON_QUERY. */
-#define DRM_NEURON_QUERY_DEVICE 0 /* struct drm_neuron_query_device */
-#define DRM_NEURON_QUERY_MEMORY 1 /* struct drm_neuron_query_memory */
+#define DRM_NEURON_QUERY_DEVICE	  0 /* struct drm_neuron_query_device */
+#define DRM_NEURON_QUERY_MEMORY	  1 /* struct drm_neuron_query_memory */
+#define DRM_NEURON_QUERY_FIRMWARE 2 /* struct drm_neuron_query_firmware */
+#define DRM_NEURON_QUERY_CORE	  3 /* struct drm_neuron_query_core, of core @index */
+#define DRM_NEURON_QUERY_USAGE	  4 /* struct drm_neuron_query_usage */
 
 /**
  * struct drm_neuron_query - Read one block of facts about the device
@@ -70,7 +74,7 @@ struct drm_neuron_array {
  * writes min(@size, its size) bytes, zeroes the rest of the caller's, and sets
  * @size to its own size.
  *
- * Errors: EINVAL unknown block.
+ * Errors: EINVAL unknown block, no such core, index for a block without.
  */
 struct drm_neuron_query {
 	/** @block: in: DRM_NEURON_QUERY_*. */
@@ -79,6 +83,10 @@ struct drm_neuron_query {
 	__u32 size;
 	/** @ptr: in: Where the block goes. */
 	__u64 ptr;
+	/** @index: in: Core that DRM_NEURON_QUERY_CORE is about; zero for other blocks. */
+	__u32 index;
+	/** @pad: in: Zero. */
+	__u32 pad;
 };
 
 /**
@@ -105,8 +113,8 @@ struct drm_neuron_query_device {
 	__u32 inflight_max;
 	/** @pci_revision: PCI revision id; 255 is a virtual device. */
 	__u32 pci_revision;
-	/** @pad: Zero. */
-	__u32 pad;
+	/** @batch_max: Most launches of a DRM_NEURON_SUBMIT_BATCH; 0: the kernel has none. */
+	__u32 batch_max;
 };
 
 /**
@@ -123,6 +131,53 @@ struct drm_neuron_query_memory {
 	__u64 host_own;
 	/** @granule: HBM is given out in multiples of this, a power of two. */
 	__u64 granule;
+};
+
+/**
+ * struct drm_neuron_query_firmware - Block DRM_NEURON_QUERY_FIRMWARE
+ */
+struct drm_neuron_query_firmware {
+	/** @api_version: Version of the mailbox interface that the firmware speaks. */
+	__u32 api_version;
+	/** @pad: Zero. */
+	__u32 pad;
+};
+
+/**
+ * struct drm_neuron_query_core - Block DRM_NEURON_QUERY_CORE
+ *
+ * Of one core, all users, since the driver was bound. All members are of the
+ * same moment. A launch counts when the driver has seen that it is done.
+ */
+struct drm_neuron_query_core {
+	/** @busy_ns: Device time that its launches took; without those that faulted. */
+	__u64 busy_ns;
+	/** @launches: Launches completed without fault. */
+	__u64 launches;
+	/** @faults: Launches that broke a rule. */
+	__u64 faults;
+	/** @insts: Instructions completed, by engine; see drm_neuron_ctx_state.engine. */
+	__u64 insts[5];
+	/** @dma_bytes: Bytes that programs moved. */
+	__u64 dma_bytes;
+	/** @queues: Queues that contexts can have. */
+	__u32 queues;
+	/** @queues_used: Part of @queues that contexts have now. */
+	__u32 queues_used;
+};
+
+/**
+ * struct drm_neuron_query_usage - Block DRM_NEURON_QUERY_USAGE
+ *
+ * Of this open file, since it was opened.
+ */
+struct drm_neuron_query_usage {
+	/** @core_ns: Device time that its launches took on cores, summed over cores. */
+	__u64 core_ns;
+	/** @copy_ns: Time that its copies took. */
+	__u64 copy_ns;
+	/** @launches: Its launches completed without fault. */
+	__u64 launches;
 };
 
 /**
@@ -325,6 +380,48 @@ struct drm_neuron_submit {
 };
 
 /**
+ * struct drm_neuron_launch - One launch of a batch
+ */
+struct drm_neuron_launch {
+	/** @program: in: Program id. */
+	__u32 program;
+	/** @flags: in: Zero. */
+	__u32 flags;
+	/** @slots: in: struct drm_neuron_slot, as many as the program has. */
+	struct drm_neuron_array slots;
+};
+
+/**
+ * struct drm_neuron_submit_batch - Launch several programs in a row
+ *
+ * The same as a DRM_NEURON_SUBMIT of each, the first with @in, the last with
+ * @out, except that launches of other threads do not come in between and that
+ * it is all or nothing: if the call fails none of them has been taken, and
+ * @refused says whose fault it was. The first one starts when all @in fences
+ * have signalled. When one faults those behind it are cancelled, so @out ends
+ * with an error if any of them did.
+ *
+ * Errors: those of DRM_NEURON_SUBMIT; EINVAL no launch, or more than
+ * drm_neuron_query_device.batch_max.
+ */
+struct drm_neuron_submit_batch {
+	/** @ctx: in: Context id. */
+	__u32 ctx;
+	/** @flags: in: Zero. */
+	__u32 flags;
+	/** @refused: out: On failure the index of the launch refused; ~0: not one of them. */
+	__u32 refused;
+	/** @pad: in: Zero. */
+	__u32 pad;
+	/** @launches: in: struct drm_neuron_launch, in the order in which they run. */
+	struct drm_neuron_array launches;
+	/** @in: in: struct drm_neuron_sync to wait for. */
+	struct drm_neuron_array in;
+	/** @out: in: struct drm_neuron_sync to signal. */
+	struct drm_neuron_array out;
+};
+
+/**
  * struct drm_neuron_copy - Copy between two buffers by the device's DMA engines
  *
  * Either may be in HBM or host memory. Copies of one file run in order of
@@ -375,6 +472,8 @@ struct drm_neuron_copy {
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_SUBMIT, struct drm_neuron_submit)
 #define DRM_IOCTL_NEURON_COPY \
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_COPY, struct drm_neuron_copy)
+#define DRM_IOCTL_NEURON_SUBMIT_BATCH \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_SUBMIT_BATCH, struct drm_neuron_submit_batch)
 
 #if defined(__cplusplus)
 }
