@@ -28,6 +28,7 @@
 #include "neuron_drv.h"
 #include "neuron_fence.h"
 #include "neuron_gem.h"
+#include "neuron_prime.h"
 #include "neuron_trace.h"
 
 /* Descriptors of a batch: a quarter of the ring, so that it never runs dry. */
@@ -82,7 +83,7 @@ static void span_init(struct neuron_device *ndev, struct neuron_span *span, stru
 		span->left = bo->base.size - offset;
 		return;
 	}
-	sg = bo->sgt.sgl;
+	sg = bo->sgt->sgl;
 	while (offset >= sg_dma_len(sg)) {
 		offset -= sg_dma_len(sg);
 		sg = sg_next(sg);
@@ -552,7 +553,10 @@ static void copy_job_set(struct neuron_copy_job *job, const struct neuron_span *
 	job->todo = size;
 }
 
-/* Returns the job's fence, counted. Cannot fail; @queue->lock is taken. */
+/*
+ * Returns the job's fence, counted. Cannot fail; @queue->lock is taken. The buffers
+ * of a copy are locked and have room for the fence.
+ */
 static struct dma_fence *copy_job_push(struct neuron_copy_queue *queue, struct neuron_copy_job *job)
 {
 	struct dma_fence *fence;
@@ -560,6 +564,11 @@ static struct dma_fence *copy_job_push(struct neuron_copy_queue *queue, struct n
 	guard(mutex)(&queue->lock);
 	drm_sched_job_arm(&job->base);
 	fence = dma_fence_get(&job->base.s_fence->finished);
+	if (job->src) {
+		neuron_bo_add_fence(job->src, fence, false);
+		neuron_bo_add_fence(job->dst, fence, true);
+	}
+	/* From here on the job may be freed. */
 	drm_sched_entity_push_job(&job->base);
 	return fence;
 }
@@ -634,38 +643,33 @@ static int copy_check(struct drm_device *drm, const struct drm_neuron_copy *args
 	return 0;
 }
 
-/* Lock the buffers, make the job wait for what the kernel does with them, push it. */
+/* Lock the buffers, make the job wait for what is done with them before, push it. */
 static int copy_submit(struct neuron_copy_queue *queue, struct neuron_copy_job *job,
 		       struct neuron_sync_outs *outs)
 {
-	struct drm_gem_object *obj;
 	struct dma_fence *fence;
 	struct drm_exec exec;
 	int ret = 0;
 
 	drm_exec_init(&exec, DRM_EXEC_INTERRUPTIBLE_WAIT | DRM_EXEC_IGNORE_DUPLICATES, 2);
 	drm_exec_until_all_locked(&exec) {
-		ret = drm_exec_prepare_obj(&exec, job->src, 1);
+		ret = drm_exec_prepare_obj(&exec, job->src, NEURON_BO_FENCES);
 		drm_exec_retry_on_contention(&exec);
 		if (ret)
 			break;
-		ret = drm_exec_prepare_obj(&exec, job->dst, 1);
+		ret = drm_exec_prepare_obj(&exec, job->dst, NEURON_BO_FENCES);
 		drm_exec_retry_on_contention(&exec);
 		if (ret)
 			break;
 	}
+	if (!ret)
+		ret = neuron_bo_wait(&job->base, job->src, false);
+	if (!ret)
+		ret = neuron_bo_wait(&job->base, job->dst, true);
 	if (ret)
 		goto out;
-	drm_exec_for_each_locked_object(&exec, obj) {
-		ret = drm_sched_job_add_resv_dependencies(&job->base, obj->resv,
-							  DMA_RESV_USAGE_KERNEL);
-		if (ret)
-			goto out;
-	}
 
 	fence = copy_job_push(queue, job);
-	drm_exec_for_each_locked_object(&exec, obj)
-		dma_resv_add_fence(obj->resv, fence, DMA_RESV_USAGE_BOOKKEEP);
 	neuron_sync_out_publish(outs, fence);
 	dma_fence_put(fence);
 out:

@@ -17,8 +17,10 @@
 #include "neuron_ctx.h"
 #include "neuron_drv.h"
 #include "neuron_gem.h"
+#include "neuron_prime.h"
 #include "neuron_prog.h"
 #include "neuron_sched.h"
+#include "neuron_user.h"
 
 static unsigned int timeout_ms = 10000;
 module_param(timeout_ms, uint, 0644);
@@ -318,6 +320,7 @@ static const struct drm_ioctl_desc neuron_ioctls[] = {
 	DRM_IOCTL_DEF_DRV(NEURON_SUBMIT, neuron_ioctl_submit, 0),
 	DRM_IOCTL_DEF_DRV(NEURON_COPY, neuron_ioctl_copy, 0),
 	DRM_IOCTL_DEF_DRV(NEURON_SUBMIT_BATCH, neuron_ioctl_submit_batch, 0),
+	DRM_IOCTL_DEF_DRV(NEURON_BO_PIN, neuron_ioctl_bo_pin, 0),
 };
 
 /*
@@ -372,6 +375,8 @@ const struct drm_driver neuron_drm_driver = {
 			   DRIVER_SYNCOBJ_TIMELINE,
 	.open = neuron_open,
 	.postclose = neuron_postclose,
+	.gem_prime_import = neuron_prime_import,
+	.gem_prime_import_sg_table = neuron_prime_import_table,
 	.show_fdinfo = neuron_show_fdinfo,
 	.ioctls = neuron_ioctls,
 	.num_ioctls = ARRAY_SIZE(neuron_ioctls),

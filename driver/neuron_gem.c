@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Buffer objects. HBM is contiguous and never moves; host memory is pages of
- * our own, in the largest pieces that are to be had, mapped for DMA for the
- * buffer's whole life. Both are zero when the user first sees them: pages by
+ * Buffer objects. HBM is contiguous and never moves. Host memory is pages of our
+ * own, in the largest pieces that are to be had, or of the caller (neuron_user.c),
+ * mapped for DMA for the buffer's whole life; others' memory comes as a dma-buf
+ * (neuron_prime.c). What is ours is zero when the user first sees it: pages by
  * the page allocator, HBM by a copy that everybody waits for (neuron_copy_scrub).
  * CPU mappings are filled by faults, so that they end when the device goes.
  */
@@ -14,10 +15,13 @@
 
 #include <drm/drm_drv.h>
 #include <drm/drm_file.h>
+#include <drm/drm_prime.h>
 #include <drm/drm_vma_manager.h>
 
 #include "neuron_drv.h"
 #include "neuron_gem.h"
+#include "neuron_prime.h"
+#include "neuron_user.h"
 
 /* Pages inserted by one fault: 64 KiB, as the next access is likely close. */
 #define GEM_FAULT_PAGES (SZ_64K / PAGE_SIZE)
@@ -82,38 +86,72 @@ static int gem_get_pages(struct neuron_bo *bo)
 	return 0;
 }
 
-static int gem_init_host(struct neuron_file *nfile, struct neuron_bo *bo)
+/* The user writes at any time, so there is no moment to synchronise caches. */
+static int gem_check_coherent(struct drm_device *drm, struct sg_table *sgt)
 {
-	unsigned long count = bo->base.size >> PAGE_SHIFT;
-	struct device *dev = nfile->ndev->drm.dev;
+	if (!dma_need_sync(drm->dev, sg_dma_address(sgt->sgl)))
+		return 0;
+	drm_dbg(drm, "host buffers need cache-coherent DMA\n");
+	return -EOPNOTSUPP;
+}
+
+static void gem_free_table(struct neuron_bo *bo)
+{
+	sg_free_table(bo->sgt);
+	kfree(bo->sgt);
+}
+
+/* Show @pages to the device. */
+static int gem_map_host(struct neuron_bo *bo)
+{
+	struct drm_device *drm = bo->base.dev;
 	int ret;
 
-	ret = gem_get_pages(bo);
-	if (ret)
-		return ret;
-	ret = sg_alloc_table_from_pages(&bo->sgt, bo->pages, count, 0, bo->base.size, GFP_KERNEL);
-	if (ret)
-		goto err_pages;
-	ret = dma_map_sgtable(dev, &bo->sgt, DMA_BIDIRECTIONAL, 0);
+	bo->sgt = drm_prime_pages_to_sg(drm, bo->pages, bo->base.size >> PAGE_SHIFT);
+	if (IS_ERR(bo->sgt))
+		return PTR_ERR(bo->sgt);
+	ret = dma_map_sgtable(drm->dev, bo->sgt, DMA_BIDIRECTIONAL, 0);
 	if (ret)
 		goto err_table;
-	/* The user writes at any time, so there is no moment to synchronise caches. */
-	if (dma_need_sync(dev, sg_dma_address(bo->sgt.sgl))) {
-		drm_dbg(&nfile->ndev->drm, "host buffers need cache-coherent DMA\n");
-		ret = -EOPNOTSUPP;
+	ret = gem_check_coherent(drm, bo->sgt);
+	if (ret)
 		goto err_map;
+	return 0;
+
+err_map:
+	dma_unmap_sgtable(drm->dev, bo->sgt, DMA_BIDIRECTIONAL, 0);
+err_table:
+	gem_free_table(bo);
+	return ret;
+}
+
+static void gem_put_pages(struct neuron_bo *bo)
+{
+	if (bo->flags & DRM_NEURON_BO_USER)
+		neuron_user_put_pages(bo);
+	else
+		gem_free_pages(bo, bo->base.size >> PAGE_SHIFT);
+}
+
+/* @addr: of the user's memory, with DRM_NEURON_BO_USER. */
+static int gem_init_host(struct neuron_file *nfile, struct neuron_bo *bo, unsigned long addr)
+{
+	int ret;
+
+	if (bo->flags & DRM_NEURON_BO_USER)
+		ret = neuron_user_get_pages(bo, addr);
+	else
+		ret = gem_get_pages(bo);
+	if (ret)
+		return ret;
+	ret = gem_map_host(bo);
+	if (ret) {
+		gem_put_pages(bo);
+		return ret;
 	}
 	atomic64_add(bo->base.size, &nfile->host_bytes);
 	bo->nfile = neuron_file_get(nfile);
 	return 0;
-
-err_map:
-	dma_unmap_sgtable(dev, &bo->sgt, DMA_BIDIRECTIONAL, 0);
-err_table:
-	sg_free_table(&bo->sgt);
-err_pages:
-	gem_free_pages(bo, count);
-	return ret;
 }
 
 static int gem_init_hbm(struct neuron_file *nfile, struct neuron_bo *bo)
@@ -142,10 +180,12 @@ static void gem_free(struct drm_gem_object *obj)
 		neuron_hbm_free(&nfile->ndev->hbm, &bo->hbm);
 		dma_fence_put(bo->scrub);
 	} else if (nfile) {
-		dma_unmap_sgtable(obj->dev->dev, &bo->sgt, DMA_BIDIRECTIONAL, 0);
-		sg_free_table(&bo->sgt);
-		gem_free_pages(bo, obj->size >> PAGE_SHIFT);
+		dma_unmap_sgtable(obj->dev->dev, bo->sgt, DMA_BIDIRECTIONAL, 0);
+		gem_free_table(bo);
+		gem_put_pages(bo);
 		atomic64_sub(obj->size, &nfile->host_bytes);
+	} else if (obj->import_attach) {
+		drm_prime_gem_destroy(obj, bo->sgt);
 	}
 	drm_gem_object_release(obj);
 	kfree(bo);
@@ -220,27 +260,93 @@ static int gem_mmap(struct drm_gem_object *obj, struct vm_area_struct *vma)
 	return 0;
 }
 
+static struct sg_table *gem_get_sg_table(struct drm_gem_object *obj)
+{
+	struct neuron_bo *bo = to_neuron_bo(obj);
+
+	return drm_prime_pages_to_sg(obj->dev, bo->pages, obj->size >> PAGE_SHIFT);
+}
+
 static const struct drm_gem_object_funcs gem_funcs = {
 	.free = gem_free,
+	.export = neuron_prime_export,
+	.get_sg_table = gem_get_sg_table,
 	.mmap = gem_mmap,
 	.vm_ops = &gem_vm_ops,
 };
+
+/* An object whose memory is still to come. */
+static struct neuron_bo *gem_alloc(struct drm_device *drm, size_t size, u32 flags)
+{
+	struct neuron_bo *bo = kzalloc_obj(*bo, GFP_KERNEL_ACCOUNT);
+
+	if (!bo)
+		return ERR_PTR(-ENOMEM);
+	bo->flags = flags;
+	bo->base.funcs = &gem_funcs;
+	drm_gem_private_object_init(drm, &bo->base, size);
+	return bo;
+}
+
+/**
+ * neuron_bo_from_table - Make a buffer of memory that somebody else mapped
+ * @drm: device
+ * @size: bytes
+ * @sgt: the memory; stays the caller's on failure
+ *
+ * Return: the buffer, ERR_PTR: -EOPNOTSUPP DMA needs bounce buffers, -ENOMEM.
+ */
+struct drm_gem_object *neuron_bo_from_table(struct drm_device *drm, size_t size,
+					    struct sg_table *sgt)
+{
+	struct neuron_bo *bo;
+	int ret;
+
+	ret = gem_check_coherent(drm, sgt);
+	if (ret)
+		return ERR_PTR(ret);
+	bo = gem_alloc(drm, size, DRM_NEURON_BO_HOST);
+	if (IS_ERR(bo))
+		return ERR_CAST(bo);
+	bo->sgt = sgt;
+	return &bo->base;
+}
 
 static struct neuron_bo *gem_create(struct neuron_file *nfile, size_t size, u32 flags)
 {
 	struct neuron_bo *bo;
 	int ret;
 
-	bo = kzalloc_obj(*bo, GFP_KERNEL_ACCOUNT);
-	if (!bo)
-		return ERR_PTR(-ENOMEM);
-	bo->flags = flags;
-	bo->base.funcs = &gem_funcs;
-	drm_gem_private_object_init(&nfile->ndev->drm, &bo->base, size);
-
-	ret = flags & DRM_NEURON_BO_HBM ? gem_init_hbm(nfile, bo) : gem_init_host(nfile, bo);
+	bo = gem_alloc(&nfile->ndev->drm, size, flags);
+	if (IS_ERR(bo))
+		return bo;
+	ret = flags & DRM_NEURON_BO_HBM ? gem_init_hbm(nfile, bo) : gem_init_host(nfile, bo, 0);
 	if (!ret && flags & DRM_NEURON_BO_MMAP)
 		ret = drm_gem_create_mmap_offset(&bo->base);
+	if (ret) {
+		drm_gem_object_put(&bo->base);
+		return ERR_PTR(ret);
+	}
+	return bo;
+}
+
+/**
+ * neuron_bo_from_user - Make a buffer of the caller's memory
+ * @nfile: the caller's file
+ * @size: bytes, whole pages
+ * @addr: the first one, page-aligned
+ *
+ * Return: the buffer, ERR_PTR of neuron_user_get_pages(), -EOPNOTSUPP.
+ */
+struct neuron_bo *neuron_bo_from_user(struct neuron_file *nfile, size_t size, unsigned long addr)
+{
+	struct neuron_bo *bo;
+	int ret;
+
+	bo = gem_alloc(&nfile->ndev->drm, size, DRM_NEURON_BO_HOST | DRM_NEURON_BO_USER);
+	if (IS_ERR(bo))
+		return bo;
+	ret = gem_init_host(nfile, bo, addr);
 	if (ret) {
 		drm_gem_object_put(&bo->base);
 		return ERR_PTR(ret);

@@ -10,6 +10,7 @@
 
 struct drm_device;
 struct drm_file;
+struct mm_struct;
 struct neuron_device;
 struct neuron_file;
 
@@ -19,16 +20,18 @@ struct neuron_file;
 struct neuron_bo {
 	/** @base: Base. */
 	struct drm_gem_object base;
-	/** @nfile: File that pays for it, counted; not until the memory is there. */
+	/** @nfile: File that pays for it, counted; not until the memory is there, or imported. */
 	struct neuron_file *nfile;
 	/** @flags: DRM_NEURON_BO_* of its creation. */
 	u32 flags;
 	/** @hbm: Its memory, with DRM_NEURON_BO_HBM. */
 	struct neuron_hbm_block hbm;
-	/** @pages: Its memory, with DRM_NEURON_BO_HOST. */
+	/** @pages: Its memory, with DRM_NEURON_BO_HOST; NULL when imported. */
 	struct page **pages;
-	/** @sgt: @pages as the device sees them. */
-	struct sg_table sgt;
+	/** @mm: Address space that pays for @pages, counted, with DRM_NEURON_BO_USER. */
+	struct mm_struct *mm;
+	/** @sgt: Host memory as the device sees it; when imported, of the attachment. */
+	struct sg_table *sgt;
 	/** @scrub: Fence of the scrub of @hbm, counted; NULL for host memory. */
 	struct dma_fence *scrub;
 };
@@ -38,7 +41,10 @@ static inline struct neuron_bo *to_neuron_bo(struct drm_gem_object *obj)
 	return container_of(obj, struct neuron_bo, base);
 }
 
+struct neuron_bo *neuron_bo_from_user(struct neuron_file *nfile, size_t size, unsigned long addr);
 bool neuron_bo_is_clean(struct neuron_bo *bo);
+struct drm_gem_object *neuron_bo_from_table(struct drm_device *drm, size_t size,
+					    struct sg_table *sgt);
 int neuron_ioctl_bo_create(struct drm_device *drm, void *data, struct drm_file *file);
 int neuron_ioctl_bo_info(struct drm_device *drm, void *data, struct drm_file *file);
 

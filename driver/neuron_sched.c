@@ -17,6 +17,7 @@
 #include "neuron_drv.h"
 #include "neuron_fence.h"
 #include "neuron_gem.h"
+#include "neuron_prime.h"
 #include "neuron_prog.h"
 #include "neuron_sched.h"
 #include "neuron_sync.h"
@@ -249,6 +250,11 @@ static int job_bind_bo(struct neuron_job *job, struct drm_file *file, u32 i,
 	return 0;
 }
 
+static bool job_writes(const struct neuron_job *job, u32 slot)
+{
+	return job->prog->slots[slot].rights & EXI_SLOT_WRITE;
+}
+
 static int job_bind(struct neuron_job *job, struct drm_file *file,
 		    const struct drm_neuron_launch *launch)
 {
@@ -324,7 +330,7 @@ static int batch_lock(struct sched_batch *batch, struct drm_exec *exec)
 		for (i = 0; i < batch->count && !ret; i++) {
 			job = batch->job[i];
 			for (j = 0; j < job->n_bos && !ret; j++) {
-				ret = drm_exec_prepare_obj(exec, job->bos[j], 1);
+				ret = drm_exec_prepare_obj(exec, job->bos[j], NEURON_BO_FENCES);
 				drm_exec_retry_on_contention(exec);
 			}
 		}
@@ -334,30 +340,54 @@ static int batch_lock(struct sched_batch *batch, struct drm_exec *exec)
 	return ret;
 }
 
-/* Arm and push in one go. The fence of the last is that of all: they end in order. */
+/* Make a job wait for what is done with the buffers of another one before. */
+static int job_wait_bos(struct neuron_job *job, const struct neuron_job *of)
+{
+	u32 i, n = 0;
+	int ret = 0;
+
+	for (i = 0; i < of->n_slots && !ret; i++)
+		if (!of->prog->slots[i].scalar)
+			ret = neuron_bo_wait(&job->base, of->bos[n++], job_writes(of, i));
+	return ret;
+}
+
+static void job_fence_bos(struct neuron_job *job, struct dma_fence *fence)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < job->n_slots; i++)
+		if (!job->prog->slots[i].scalar)
+			neuron_bo_add_fence(job->bos[n++], fence, job_writes(job, i));
+}
+
+/*
+ * Arm and push in one go. The fence of the last is that of all: they end in order.
+ * Once pushed a job may be freed.
+ */
 static struct dma_fence *batch_start(struct sched_batch *batch, struct neuron_ctx *ctx)
 {
-	struct dma_fence *fence = NULL;
+	struct dma_fence *fence;
 	u32 i;
 
 	guard(mutex)(&ctx->submit_lock);
-	for (i = 0; i < batch->count; i++) {
+	for (i = 0; i < batch->count; i++)
 		drm_sched_job_arm(&batch->job[i]->base);
-		if (i == batch->count - 1)
-			fence = dma_fence_get(&batch->job[i]->base.s_fence->finished);
+	fence = dma_fence_get(&batch->job[batch->count - 1]->base.s_fence->finished);
+	for (i = 0; i < batch->count; i++)
+		job_fence_bos(batch->job[i], fence);
+	for (i = 0; i < batch->count; i++)
 		drm_sched_entity_push_job(&batch->job[i]->base);
-	}
 	return fence;
 }
 
 /*
- * Lock the buffers, make the first job wait for what the kernel does with them
+ * Lock the buffers, make the first job wait for what is done with them before
  * (an entity keeps the others behind it), push.
  */
 static int batch_push(struct sched_batch *batch, struct neuron_ctx *ctx,
 		      struct neuron_sync_outs *outs)
 {
-	struct drm_gem_object *obj;
 	struct dma_fence *fence;
 	struct drm_exec exec;
 	u32 i, n_bos = 0;
@@ -367,19 +397,13 @@ static int batch_push(struct sched_batch *batch, struct neuron_ctx *ctx,
 		n_bos += batch->job[i]->n_bos;
 	drm_exec_init(&exec, DRM_EXEC_INTERRUPTIBLE_WAIT | DRM_EXEC_IGNORE_DUPLICATES, n_bos);
 	ret = batch_lock(batch, &exec);
+	for (i = 0; i < batch->count && !ret; i++)
+		ret = job_wait_bos(batch->job[0], batch->job[i]);
 	if (ret)
 		goto out;
-	drm_exec_for_each_locked_object(&exec, obj) {
-		ret = drm_sched_job_add_resv_dependencies(&batch->job[0]->base, obj->resv,
-							  DMA_RESV_USAGE_KERNEL);
-		if (ret)
-			goto out;
-	}
 
 	/* From here on nothing fails. */
 	fence = batch_start(batch, ctx);
-	drm_exec_for_each_locked_object(&exec, obj)
-		dma_resv_add_fence(obj->resv, fence, DMA_RESV_USAGE_BOOKKEEP);
 	neuron_sync_out_publish(outs, fence);
 	dma_fence_put(fence);
 out:

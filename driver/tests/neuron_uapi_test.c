@@ -39,6 +39,7 @@ static void neuron_uapi_numbers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_SUBMIT, 0xc0406448);
 	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_COPY, 0xc0486449);
 	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_SUBMIT_BATCH, 0xc040644a);
+	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_BO_PIN, 0xc018644b);
 }
 
 static struct kunit_case neuron_uapi_cases[] = { KUNIT_CASE(neuron_uapi_layout),

@@ -41,6 +41,7 @@ static const struct sized sized[] = {
 	SIZED(SUBMIT, drm_neuron_submit, -ENOENT, 999),
 	SIZED(COPY, drm_neuron_copy, -EINVAL, 999),
 	SIZED(SUBMIT_BATCH, drm_neuron_submit_batch, -EINVAL, 999),
+	SIZED(BO_PIN, drm_neuron_bo_pin, -EINVAL, 1),
 };
 
 static void structures_may_be_shorter_or_longer(void **state)
@@ -164,7 +165,8 @@ static void bo_create_checks_its_arguments(void **state)
 	assert_errno(bo_try(FD, 4096, 0, &handle), EINVAL);
 	assert_errno(bo_try(FD, 4096, BO_MMAP, &handle), EINVAL);
 	assert_errno(bo_try(FD, 4096, BO_HBM | BO_HOST, &handle), EINVAL);
-	assert_errno(bo_try(FD, 4096, BO_HBM | 8, &handle), EINVAL);
+	assert_errno(bo_try(FD, 4096, BO_HOST | DRM_NEURON_BO_USER, &handle), EINVAL);
+	assert_errno(bo_try(FD, 4096, BO_HBM | 16, &handle), EINVAL);
 	assert_errno(bo_try(FD, 4096, BO_HBM | 1u << 31, &handle), EINVAL);
 	assert_errno(bo_try(FD, hbm, BO_HBM, &handle), ENOSPC);
 	assert_errno(bo_try(FD, 1ull << 40, BO_HBM, &handle), ENOSPC);

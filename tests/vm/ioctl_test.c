@@ -21,6 +21,8 @@ int main(int argc, char **argv)
 		cmocka_set_test_filter(argv[1]);
 	failed += RUN(args);
 	failed += RUN(memory);
+	failed += RUN(share);
+	failed += RUN(pin);
 	failed += RUN(launch);
 	failed += RUN(alloc);
 	failed += RUN(life);

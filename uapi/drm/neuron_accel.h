@@ -17,6 +17,12 @@
  * - Arrays are described by struct drm_neuron_array.
  * - Buffers are GEM handles: closed by DRM_IOCTL_GEM_CLOSE. Fences are
  *   drm_syncobj, binary or timeline: waited for with the syncobj ioctls.
+ * - Buffers are shared as dma-bufs by the PRIME ioctls. HBM goes only to devices
+ *   that can reach it over PCIe (others: EOPNOTSUPP when they attach) and is not
+ *   mapped through the dma-buf (EACCES, as are buffers without
+ *   DRM_NEURON_BO_MMAP). A foreign dma-buf becomes a DRM_NEURON_BO_HOST buffer,
+ *   of nobody's account. On a buffer that has been shared, launches and copies
+ *   also wait for and are waited for by what others do with it.
  * - A program never names a physical address. A launch binds buffers to the
  *   slots that the program declared; the device checks every transfer against
  *   them.
@@ -46,6 +52,7 @@ enum drm_neuron_ioctl_id {
 	DRM_NEURON_SUBMIT,
 	DRM_NEURON_COPY,
 	DRM_NEURON_SUBMIT_BATCH,
+	DRM_NEURON_BO_PIN,
 };
 
 /**
@@ -127,7 +134,7 @@ struct drm_neuron_query_memory {
 	__u64 hbm_used;
 	/** @hbm_own: Part of @hbm_used that this file holds. */
 	__u64 hbm_own;
-	/** @host_own: Host memory that this file's buffers hold. */
+	/** @host_own: Host memory that this file's buffers hold, pinned memory included. */
 	__u64 host_own;
 	/** @granule: HBM is given out in multiples of this, a power of two. */
 	__u64 granule;
@@ -188,11 +195,12 @@ struct drm_neuron_query_usage {
 struct drm_neuron_bo_create {
 	/** @size: in-out: Bytes, not 0; out: rounded up to the granule. */
 	__u64 size;
-	/** @flags: in: DRM_NEURON_BO_*. Exactly one of HBM and HOST. */
+	/** @flags: in: DRM_NEURON_BO_*. Exactly one of HBM and HOST, not USER. */
 	__u32 flags;
 #define DRM_NEURON_BO_HBM    0x1 /* device memory; can be a slot */
 #define DRM_NEURON_BO_HOST   0x2 /* host memory that the device can copy from and to */
 #define DRM_NEURON_BO_MMAP   0x4 /* may be mapped by the CPU */
+#define DRM_NEURON_BO_USER   0x8 /* with HOST: memory of the caller, DRM_IOCTL_NEURON_BO_PIN */
 	/** @handle: out: GEM handle. */
 	__u32 handle;
 };
@@ -452,6 +460,30 @@ struct drm_neuron_copy {
 	struct drm_neuron_array out;
 };
 
+/**
+ * struct drm_neuron_bo_pin - Make a buffer object of the caller's own memory
+ *
+ * For copies, as a DRM_NEURON_BO_HOST buffer. Its pages stay in place until the
+ * buffer is gone, that is closed and no longer in use by a copy, and count
+ * against RLIMIT_MEMLOCK until then. What is unmapped or mapped anew at these
+ * addresses afterwards has nothing to do with the buffer. It can be neither
+ * mapped through the device's file nor shared (EPERM).
+ *
+ * Errors: EINVAL address or size is not a multiple of the page size, EFAULT not
+ * all of it is mapped, may be written, and is memory that can be pinned (memory
+ * of devices and most files cannot), ENOMEM also above RLIMIT_MEMLOCK.
+ */
+struct drm_neuron_bo_pin {
+	/** @addr: in: Address of the first byte. */
+	__u64 addr;
+	/** @size: in: Bytes, not 0. */
+	__u64 size;
+	/** @flags: in: Zero. */
+	__u32 flags;
+	/** @handle: out: GEM handle. */
+	__u32 handle;
+};
+
 #define DRM_IOCTL_NEURON_QUERY \
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_QUERY, struct drm_neuron_query)
 #define DRM_IOCTL_NEURON_BO_CREATE \
@@ -474,6 +506,8 @@ struct drm_neuron_copy {
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_COPY, struct drm_neuron_copy)
 #define DRM_IOCTL_NEURON_SUBMIT_BATCH \
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_SUBMIT_BATCH, struct drm_neuron_submit_batch)
+#define DRM_IOCTL_NEURON_BO_PIN \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_BO_PIN, struct drm_neuron_bo_pin)
 
 #if defined(__cplusplus)
 }

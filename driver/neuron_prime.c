@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Buffers shared with other drivers as dma-bufs.
+ *
+ * Out: host memory goes to every importer. HBM never leaves the device: who can
+ * reach its BAR over PCIe, and says so, gets bus addresses there; all others are
+ * refused when they attach, as a copy behind their back would not stay equal.
+ * Both stay where they are, so there is nothing to pin and to move.
+ *
+ * In: a foreign dma-buf is a buffer in host memory for copies; its CPU mapping is
+ * that of its exporter. Of a buffer of the same device the importer gets the
+ * buffer itself.
+ *
+ * A shared buffer is in implicit synchronisation too: jobs wait for the readers
+ * and writers in its reservation (neuron_bo_wait) and are found there by others
+ * (neuron_bo_add_fence). Before and after an access by the CPU, dma-buf itself
+ * waits for these; caches need no care, as DMA is coherent (gem_map_host).
+ */
+
+#include <linux/dma-buf.h>
+#include <linux/dma-mapping.h>
+#include <linux/module.h>
+#include <linux/pci-p2pdma.h>
+#include <linux/pci.h>
+#include <linux/slab.h>
+
+#include <drm/drm_drv.h>
+#include <drm/drm_prime.h>
+#include <drm/gpu_scheduler.h>
+
+#include "neuron_drv.h"
+#include "neuron_gem.h"
+#include "neuron_prime.h"
+
+/* Longest piece of HBM in a scatter list, whose lengths have 32 bits. */
+#define PRIME_PIECE_MAX ((u64)SZ_1G)
+
+/* A peer's accesses end with the importer's mapping; the BAR needs no work of ours. */
+#define PRIME_PEER_ATTRS DMA_ATTR_SKIP_CPU_SYNC
+
+static int prime_attach(struct dma_buf *buf, struct dma_buf_attachment *attach)
+{
+	struct drm_gem_object *obj = buf->priv;
+	struct neuron_bo *bo = to_neuron_bo(obj);
+	struct pci_dev *pdev = to_pci_dev(obj->dev->dev);
+	int ret;
+
+	if (bo->flags & DRM_NEURON_BO_HOST)
+		return 0;
+	if (!attach->peer2peer || pci_p2pdma_distance(pdev, attach->dev, false) < 0) {
+		drm_dbg(obj->dev, "%s cannot reach HBM\n", dev_name(attach->dev));
+		return -EOPNOTSUPP;
+	}
+	/* Nobody may see what earlier owners left in it. */
+	ret = dma_fence_wait(bo->scrub, true);
+	if (ret)
+		return ret;
+	return neuron_bo_is_clean(bo) ? 0 : -EIO;
+}
+
+static struct sg_table *prime_map_hbm(struct neuron_bo *bo, struct device *peer,
+				      enum dma_data_direction dir)
+{
+	u64 at = 0, len, size = bo->base.size;
+	u64 piece = min(PRIME_PIECE_MAX, round_down((u64)dma_get_max_seg_size(peer), PAGE_SIZE));
+	phys_addr_t phys = to_neuron_device(bo->base.dev)->hbm.phys + bo->hbm.window;
+	struct scatterlist *sg;
+	struct sg_table *sgt;
+	dma_addr_t addr;
+	int ret;
+
+	if (!piece)
+		return ERR_PTR(-EINVAL);
+	sgt = kzalloc_obj(*sgt);
+	if (!sgt)
+		return ERR_PTR(-ENOMEM);
+	ret = sg_alloc_table(sgt, DIV_ROUND_UP_ULL(size, piece), GFP_KERNEL);
+	if (ret)
+		goto err_table;
+	addr = dma_map_resource(peer, phys, size, dir, PRIME_PEER_ATTRS);
+	if (dma_mapping_error(peer, addr)) {
+		ret = -ENOMEM;
+		goto err_entries;
+	}
+	for (sg = sgt->sgl; sg; sg = sg_next(sg)) {
+		len = min(piece, size - at);
+		/* No struct page: only the device's view of it is of use. */
+		sg_set_page(sg, NULL, len, 0);
+		sg_dma_address(sg) = addr + at;
+		sg_dma_len(sg) = len;
+		at += len;
+	}
+	return sgt;
+
+err_entries:
+	sg_free_table(sgt);
+err_table:
+	kfree(sgt);
+	return ERR_PTR(ret);
+}
+
+static struct sg_table *prime_map(struct dma_buf_attachment *attach, enum dma_data_direction dir)
+{
+	struct drm_gem_object *obj = attach->dmabuf->priv;
+	struct neuron_bo *bo = to_neuron_bo(obj);
+	struct sg_table *sgt;
+	int idx;
+
+	if (bo->flags & DRM_NEURON_BO_HOST)
+		return drm_gem_map_dma_buf(attach, dir);
+	if (!drm_dev_enter(obj->dev, &idx))
+		return ERR_PTR(-ENODEV);
+	sgt = prime_map_hbm(bo, attach->dev, dir);
+	drm_dev_exit(idx);
+	return sgt;
+}
+
+static void prime_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
+			enum dma_data_direction dir)
+{
+	struct neuron_bo *bo = to_neuron_bo(attach->dmabuf->priv);
+
+	if (bo->flags & DRM_NEURON_BO_HOST) {
+		drm_gem_unmap_dma_buf(attach, sgt, dir);
+		return;
+	}
+	dma_unmap_resource(attach->dev, sg_dma_address(sgt->sgl), bo->base.size, dir,
+			   PRIME_PEER_ATTRS);
+	sg_free_table(sgt);
+	kfree(sgt);
+}
+
+/*
+ * Mappings of the dma-buf are not among those that end when the device goes, so
+ * that HBM can be mapped through the device's own file only.
+ */
+static int prime_mmap(struct dma_buf *buf, struct vm_area_struct *vma)
+{
+	struct drm_gem_object *obj = buf->priv;
+	const u32 need = DRM_NEURON_BO_HOST | DRM_NEURON_BO_MMAP;
+
+	if ((to_neuron_bo(obj)->flags & need) != need) {
+		drm_dbg(obj->dev, "dma-buf: not a host buffer that may be mapped\n");
+		return -EACCES;
+	}
+	return drm_gem_dmabuf_mmap(buf, vma);
+}
+
+static const struct dma_buf_ops prime_ops = {
+	.attach = prime_attach,
+	.map_dma_buf = prime_map,
+	.unmap_dma_buf = prime_unmap,
+	.mmap = prime_mmap,
+	.release = drm_gem_dmabuf_release,
+};
+
+/**
+ * neuron_prime_export - Make a dma-buf of a buffer
+ * @obj: the buffer
+ * @flags: of the file
+ *
+ * Return: the dma-buf, ERR_PTR: -EPERM memory of the user, -ENOMEM.
+ */
+struct dma_buf *neuron_prime_export(struct drm_gem_object *obj, int flags)
+{
+	struct dma_buf_export_info info = {
+		.exp_name = KBUILD_MODNAME,
+		.owner = obj->dev->driver->fops->owner,
+		.ops = &prime_ops,
+		.size = obj->size,
+		.flags = flags,
+		.priv = obj,
+		.resv = obj->resv,
+	};
+
+	/* Whoever gets the dma-buf would hold pages that somebody else pays for. */
+	if (to_neuron_bo(obj)->flags & DRM_NEURON_BO_USER) {
+		drm_dbg(obj->dev, "memory of the user cannot be shared\n");
+		return ERR_PTR(-EPERM);
+	}
+	return drm_gem_dmabuf_export(obj->dev, &info);
+}
+
+/**
+ * neuron_prime_import - Make a buffer of a dma-buf
+ * @drm: device
+ * @buf: the dma-buf
+ *
+ * Return: the buffer, counted; ERR_PTR: what its exporter says, or see
+ * neuron_prime_import_table().
+ */
+struct drm_gem_object *neuron_prime_import(struct drm_device *drm, struct dma_buf *buf)
+{
+	struct drm_gem_object *obj = buf->priv;
+
+	if (buf->ops == &prime_ops && obj->dev == drm) {
+		drm_gem_object_get(obj);
+		return obj;
+	}
+	return drm_gem_prime_import(drm, buf);
+}
+
+/**
+ * neuron_prime_import_table - The part of an import that comes after mapping it
+ * @drm: device
+ * @attach: its attachment
+ * @sgt: the buffer as the device sees it; belongs to the attachment
+ *
+ * Return: the buffer, ERR_PTR: -EINVAL less than whole pages, -EOPNOTSUPP DMA
+ * needs bounce buffers, -ENOMEM.
+ */
+struct drm_gem_object *neuron_prime_import_table(struct drm_device *drm,
+						 struct dma_buf_attachment *attach,
+						 struct sg_table *sgt)
+{
+	size_t size = attach->dmabuf->size;
+	struct scatterlist *sg;
+	u64 mapped = 0;
+	int i;
+
+	for_each_sgtable_dma_sg(sgt, sg, i)
+		mapped += sg_dma_len(sg);
+	if (!size || !PAGE_ALIGNED(size) || mapped < size) {
+		drm_dbg(drm, "dma-buf of 0x%zx bytes, 0x%llx mapped\n", size, mapped);
+		return ERR_PTR(-EINVAL);
+	}
+	return neuron_bo_from_table(drm, size, sgt);
+}
+
+/* Does anybody outside this driver know the buffer? */
+static bool prime_is_shared(struct drm_gem_object *obj)
+{
+	return READ_ONCE(obj->dma_buf) || obj->import_attach;
+}
+
+/**
+ * neuron_bo_wait - Make a job wait for what must be done with a buffer before
+ * @job: initialised job
+ * @obj: the buffer, its reservation locked
+ * @write: does the job write it?
+ *
+ * That is what the kernel does with it, and for a shared buffer also what others
+ * do; jobs on one that is not are ordered by the user's fences alone.
+ *
+ * Return: 0, -ENOMEM.
+ */
+int neuron_bo_wait(struct drm_sched_job *job, struct drm_gem_object *obj, bool write)
+{
+	enum dma_resv_usage usage = DMA_RESV_USAGE_KERNEL;
+
+	if (prime_is_shared(obj))
+		usage = dma_resv_usage_rw(write);
+	return drm_sched_job_add_resv_dependencies(job, obj->resv, usage);
+}
+
+/**
+ * neuron_bo_add_fence - Say until when a job uses a buffer
+ * @obj: the buffer, its reservation locked, with NEURON_BO_FENCES reserved
+ * @fence: fence of the armed job
+ * @write: does the job write it?
+ *
+ * Also when the buffer is not shared: it may be before the job is done. May be
+ * called again with the same fence.
+ */
+void neuron_bo_add_fence(struct drm_gem_object *obj, struct dma_fence *fence, bool write)
+{
+	dma_resv_add_fence(obj->resv, fence, write ? DMA_RESV_USAGE_WRITE : DMA_RESV_USAGE_READ);
+}
+
+/* The form that both spellings of MODULE_IMPORT_NS() come down to. */
+MODULE_INFO(import_ns, "DMA_BUF");
