@@ -24,6 +24,7 @@
 #include "neuron_fence.h"
 #include "neuron_prog.h"
 #include "neuron_sched.h"
+#include "neuron_stream.h"
 #include "neuron_trace.h"
 
 #define CTX_SLOT_TABLE_BYTES (EXI_SLOTS_MAX * sizeof(struct exi_slot))
@@ -73,6 +74,7 @@ static void ctx_count(struct neuron_ctx *ctx, const struct exi_record *record)
 	for (i = 0; i < EXI_ENGINES; i++) {
 		ctx->state.insts[i] += le32_to_cpu(record->insts[i]);
 		count->insts[i] += le32_to_cpu(record->insts[i]);
+		count->engine_ns[i] += le32_to_cpu(record->busy_ns[i]);
 	}
 	atomic64_add(ns, &ctx->nfile->core_ns);
 	atomic64_inc(&ctx->nfile->launches);
@@ -128,6 +130,7 @@ static void ctx_drain_locked(struct neuron_ctx *ctx)
 					    "core %u context %u pid %d: record %u for launch %u\n",
 					    ctx->core_index, ctx->id, ctx->pid,
 					    le32_to_cpu(record->seqno), ctx->head);
+		neuron_stream_advance(ctx, record);
 		ctx_retire(ctx,
 			   ctx_result(ctx, record, ctx->pending[ctx->head % NEURON_RING_ENTRIES]));
 	}
@@ -242,6 +245,7 @@ static void ctx_free_mem(struct neuron_ctx *ctx)
 	struct device *dev = ctx->ndev->drm.dev;
 	unsigned int i;
 
+	neuron_stream_detach(ctx, false);
 	for (i = 0; i < NEURON_RING_ENTRIES && ctx->slots[i]; i++)
 		dma_free_coherent(dev, CTX_SLOT_TABLE_BYTES, ctx->slots[i], ctx->slots_dma[i]);
 	if (ctx->mem)
@@ -268,6 +272,7 @@ static void ctx_release_hw(struct neuron_ctx *ctx)
 			ctx->mem = NULL;
 			ctx->core->ctx[ctx->queue] = ERR_PTR(-EIO);
 		}
+		neuron_stream_detach(ctx, true);
 		return;
 	}
 	scoped_guard(spinlock_irqsave, &ctx->core->lock)

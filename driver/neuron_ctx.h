@@ -19,6 +19,7 @@ struct neuron_core;
 struct neuron_device;
 struct neuron_fence;
 struct neuron_file;
+struct neuron_stream;
 
 /* Entries of a launch ring: launches of a context on the device at a time. */
 #define NEURON_RING_ENTRIES 32
@@ -96,6 +97,8 @@ struct neuron_ctx {
 	struct drm_neuron_ctx_state state;
 	/** @program_id: Id behind @state.program. */
 	u64 program_id;
+	/** @stream: Where traces go; set under &neuron_device.reset_lock too. NULL: nowhere. */
+	struct neuron_stream *stream;
 
 	/** @stop_work: Stops the hardware queue of a destroyed context. */
 	struct work_struct stop_work;

@@ -20,6 +20,7 @@
 #include "neuron_prime.h"
 #include "neuron_prog.h"
 #include "neuron_sched.h"
+#include "neuron_stream.h"
 #include "neuron_user.h"
 
 static unsigned int timeout_ms = 10000;
@@ -321,6 +322,7 @@ static const struct drm_ioctl_desc neuron_ioctls[] = {
 	DRM_IOCTL_DEF_DRV(NEURON_COPY, neuron_ioctl_copy, 0),
 	DRM_IOCTL_DEF_DRV(NEURON_SUBMIT_BATCH, neuron_ioctl_submit_batch, 0),
 	DRM_IOCTL_DEF_DRV(NEURON_BO_PIN, neuron_ioctl_bo_pin, 0),
+	DRM_IOCTL_DEF_DRV(NEURON_STREAM_OPEN, neuron_ioctl_stream_open, 0),
 };
 
 /*

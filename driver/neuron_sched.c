@@ -20,6 +20,7 @@
 #include "neuron_prime.h"
 #include "neuron_prog.h"
 #include "neuron_sched.h"
+#include "neuron_stream.h"
 #include "neuron_sync.h"
 #include "neuron_trace.h"
 
@@ -61,7 +62,8 @@ static int sched_ring(struct neuron_job *job, u32 index)
 	entry->n_slots = cpu_to_le32(job->n_slots);
 	entry->slots_addr = cpu_to_le64(ctx->ndev->hal->host_base | ctx->slots_dma[index]);
 	entry->seqno = cpu_to_le32(ctx->tail);
-	entry->flags = cpu_to_le32(EXI_LAUNCH_IRQ);
+	entry->flags =
+		cpu_to_le32(EXI_LAUNCH_IRQ | (neuron_stream_wanted(ctx) ? EXI_LAUNCH_TRACE : 0));
 
 	trace_neuron_launch(ctx->ndev->drm.dev, ctx->core_index, ctx->queue, ctx->tail,
 			    job->prog->device_id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Execution interface, version 1: how the host hands launches to a NeuronCore.
+ * Execution interface, version 1.1: how the host hands launches to a NeuronCore.
  * Nothing of this is public hardware fact; it is the open interface that the
  * driver and the virtual device share. docs/execution-interface.md is its
  * specification.
@@ -93,9 +93,16 @@
 			       * semaphores. */
 #define EXI_Q_STARTED    0x30 /* RO: number of entries that ever got the core, modulo 2^32: HEAD when
 			       * they all wait for their turn, HEAD + 1 while one runs */
+#define EXI_Q_TRACE_LO   0x34 /* RW, since 1.1: trace ring, 64-byte aligned. Looked at when a launch
+			       * with EXI_LAUNCH_TRACE starts, as the two that follow. */
+#define EXI_Q_TRACE_HI   0x38
+#define EXI_Q_TRACE_LOG2 0x3c /* RW: log2 of its entries, EXI_TRACE_LOG2_MIN..MAX; 0: no ring */
 
 #define EXI_RING_LOG2_MIN 2
 #define EXI_RING_LOG2_MAX 10
+
+#define EXI_TRACE_LOG2_MIN 4
+#define EXI_TRACE_LOG2_MAX 20
 
 /* --- structures in memory -------------------------------------------------- */
 
@@ -111,7 +118,8 @@ struct exi_launch {
 	__le64 slots_addr;    /* slot table in host memory, 64-byte aligned */
 	__le32 seqno;         /* echoed in the record */
 	__le32 flags;
-#define EXI_LAUNCH_IRQ 0x1u /* raise the queue's vector at completion */
+#define EXI_LAUNCH_IRQ	 0x1u /* raise the queue's vector at completion */
+#define EXI_LAUNCH_TRACE 0x2u /* since 1.1: write an entry of the trace ring for each instruction */
 	__u8 pad[24];         /* zero */
 };
 
@@ -150,7 +158,24 @@ struct exi_record {
 	__le64 dma_bytes; /* moved by the program */
 	__le32 insts[EXI_ENGINES];   /* instructions completed */
 	__le32 busy_ns[EXI_ENGINES]; /* time each engine was busy */
-	__le32 pad1[8];
+	__le32 traced;		     /* trace entries that the queue ever wrote, modulo 2^32 */
+	__le32 pad1[7];
+};
+
+/*
+ * One instruction of a traced launch, in order of issue, and last of each launch one of the launch
+ * itself. The ring has no reader's position: who is a lap late loses entries and sees it by their
+ * indices. The device makes the index of an entry wrong before it changes it, and right last.
+ */
+struct exi_trace {
+	__le32 index; /* entries ever written before, modulo 2^32 */
+	__le32 seqno; /* of the launch */
+	__u8 engine;  /* 0xff: the launch */
+	__u8 opcode;
+	__le16 pad;
+	__le32 pc;
+	__le64 start_ps; /* device time; a transfer's is its start on the DMA queue */
+	__le64 end_ps;
 };
 
 /* Fault codes. Texts: docs/execution-interface.md. */
@@ -197,5 +222,6 @@ struct exi_record {
 HW_ASSERT_SIZE(struct exi_launch, 64);
 HW_ASSERT_SIZE(struct exi_slot, 32);
 HW_ASSERT_SIZE(struct exi_record, 128);
+HW_ASSERT_SIZE(struct exi_trace, 32);
 
 #endif /* NEURON_QUEUE_H */

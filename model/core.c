@@ -338,11 +338,6 @@ void nm_core_sem_write(struct nm_core *core, unsigned int sem, enum nm_sem_op op
 
 /* --- registers --------------------------------------------------------------------------- */
 
-static uint64_t reg64(const struct nm_queue *q, unsigned int low)
-{
-	return q->reg[low / 4] | (uint64_t)q->reg[low / 4 + 1] << 32;
-}
-
 /* Set-up that cannot work is remembered and answered to every entry. */
 static void refuse_setup(struct nm_setup *s, bool no_records, uint64_t value, uint64_t limit)
 {
@@ -359,8 +354,8 @@ static void latch(struct nm_queue *q)
 	struct nm_setup *s = &q->setup;
 
 	*s = (struct nm_setup){
-		.ring = reg64(q, EXI_Q_RING_LO),
-		.cq = reg64(q, EXI_Q_CQ_LO),
+		.ring = nm_queue_reg64(q, EXI_Q_RING_LO),
+		.cq = nm_queue_reg64(q, EXI_Q_CQ_LO),
 		.log2 = q->reg[EXI_Q_RING_LOG2 / 4],
 		.owner = q->reg[EXI_Q_OWNER / 4],
 	};
@@ -430,6 +425,9 @@ uint32_t nm_core_reg_read(struct nm_core *core, uint32_t offset)
 	case EXI_Q_VECTOR:
 	case EXI_Q_PRIORITY:
 	case EXI_Q_OWNER:
+	case EXI_Q_TRACE_LO:
+	case EXI_Q_TRACE_HI:
+	case EXI_Q_TRACE_LOG2:
 		value = core->queue[queue].reg[reg / 4];
 		break;
 	default:
@@ -497,6 +495,9 @@ void nm_core_reg_write(struct nm_core *core, uint32_t offset, uint32_t value)
 	case EXI_Q_CQ_LO:
 	case EXI_Q_CQ_HI:
 	case EXI_Q_OWNER:
+	case EXI_Q_TRACE_LO:
+	case EXI_Q_TRACE_HI:
+	case EXI_Q_TRACE_LOG2:
 		core->queue[queue].reg[reg / 4] = value;
 		break;
 	case EXI_Q_VECTOR:

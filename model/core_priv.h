@@ -64,6 +64,16 @@ struct nm_queue {
 	bool overrun; /* a doorbell beyond the ring: value below */
 	uint32_t overrun_value;
 	uint32_t tail, head;
+	uint32_t traced; /* entries of the trace ring ever written */
+};
+
+/* Trace of the launch under way. */
+struct nm_tracing {
+	uint64_t addr; /* of the ring */
+	uint32_t mask;
+	uint32_t next; /* entry */
+	uint32_t seqno;
+	bool broken; /* the ring does not answer */
 };
 
 enum nm_request_kind {
@@ -116,9 +126,24 @@ struct nm_core {
 	bool has_owner;
 	uint32_t owner;
 	struct nm_check *check; /* NULL: off */
+	struct nm_tracing tracing;
 	uint32_t dirty[2]; /* bytes of a partition that may be other than zero */
 	uint64_t logged[EXI_QUEUE_STRIDE / 4 / 64 + 1]; /* undefined registers; under lock */
 };
+
+/* trace.c: the trace of one launch. begin is false if the ring is unusable. Worker, unlocked. */
+bool nm_trace_begin(struct nm_core *core, unsigned int queue, uint32_t seqno,
+		    struct nm_fault *fault);
+void nm_trace_end(struct nm_core *core, unsigned int queue, uint64_t start_ps, uint64_t end_ps);
+
+/* A pair of registers as one address; core->lock held. */
+static inline uint64_t nm_queue_reg64(const struct nm_queue *q, unsigned int low)
+{
+	return q->reg[low / 4] | (uint64_t)q->reg[low / 4 + 1] << 32;
+}
+
+/* Fills in a fault of no engine and no slot. False. */
+bool nm_refuse(struct nm_fault *fault, uint16_t status, uint64_t value, uint64_t limit);
 
 /* core.c. Serves requests; what became of the launch under way is in core->stop. Worker, unlocked. */
 void nm_core_serve(struct nm_core *core);

@@ -8,7 +8,7 @@
 
 #define PS_PER_NS 1000
 
-static bool refuse(struct nm_fault *fault, uint16_t status, uint64_t value, uint64_t limit)
+bool nm_refuse(struct nm_fault *fault, uint16_t status, uint64_t value, uint64_t limit)
 {
 	*fault = (struct nm_fault){
 		.status = status,
@@ -23,7 +23,7 @@ static bool refuse(struct nm_fault *fault, uint16_t status, uint64_t value, uint
 static bool refuse_slot(struct nm_fault *fault, uint16_t status, unsigned int slot, uint64_t value,
 			uint64_t limit)
 {
-	refuse(fault, status, value, limit);
+	nm_refuse(fault, status, value, limit);
 	fault->slot = (uint16_t)slot;
 	return false;
 }
@@ -33,23 +33,23 @@ static bool check_entry(const struct exi_launch *l, struct nm_fault *fault)
 {
 	for (size_t i = 0; i < sizeof(l->pad); i++)
 		if (l->pad[i])
-			return refuse(fault, EXI_FAULT_BAD_QUEUE,
-				      offsetof(struct exi_launch, pad) + i, 0);
-	if (l->flags & ~EXI_LAUNCH_IRQ)
-		return refuse(fault, EXI_FAULT_BAD_QUEUE, offsetof(struct exi_launch, flags),
-			      EXI_LAUNCH_IRQ);
+			return nm_refuse(fault, EXI_FAULT_BAD_QUEUE,
+					 offsetof(struct exi_launch, pad) + i, 0);
+	if (l->flags & ~(EXI_LAUNCH_IRQ | EXI_LAUNCH_TRACE))
+		return nm_refuse(fault, EXI_FAULT_BAD_QUEUE, offsetof(struct exi_launch, flags),
+				 EXI_LAUNCH_IRQ | EXI_LAUNCH_TRACE);
 	if (l->program_addr % NPROG_ALIGN)
-		return refuse(fault, EXI_FAULT_BAD_QUEUE, offsetof(struct exi_launch, program_addr),
-			      NPROG_ALIGN);
+		return nm_refuse(fault, EXI_FAULT_BAD_QUEUE,
+				 offsetof(struct exi_launch, program_addr), NPROG_ALIGN);
 	if (l->slots_addr % 64)
-		return refuse(fault, EXI_FAULT_BAD_QUEUE, offsetof(struct exi_launch, slots_addr),
-			      64);
+		return nm_refuse(fault, EXI_FAULT_BAD_QUEUE,
+				 offsetof(struct exi_launch, slots_addr), 64);
 	if (l->program_bytes < sizeof(struct nprog_header) || l->program_bytes > NPROG_IMAGE_MAX)
-		return refuse(fault, EXI_FAULT_BAD_QUEUE,
-			      offsetof(struct exi_launch, program_bytes), NPROG_IMAGE_MAX);
+		return nm_refuse(fault, EXI_FAULT_BAD_QUEUE,
+				 offsetof(struct exi_launch, program_bytes), NPROG_IMAGE_MAX);
 	if (l->n_slots > EXI_SLOTS_MAX)
-		return refuse(fault, EXI_FAULT_BAD_QUEUE, offsetof(struct exi_launch, n_slots),
-			      EXI_SLOTS_MAX);
+		return nm_refuse(fault, EXI_FAULT_BAD_QUEUE, offsetof(struct exi_launch, n_slots),
+				 EXI_SLOTS_MAX);
 	return true;
 }
 
@@ -97,25 +97,25 @@ static const struct nm_program *prepare(struct nm_core *core, const struct exi_l
 		return NULL;
 	image = core->bus.hbm(core->bus.dev, l->program_addr, l->program_bytes);
 	if (!image) {
-		refuse(fault, EXI_FAULT_BUS, l->program_addr, l->program_bytes);
+		nm_refuse(fault, EXI_FAULT_BUS, l->program_addr, l->program_bytes);
 		return NULL;
 	}
 	ret = nm_cache_get(&core->cache, l, core->bus.arch, image, &program, fault);
 	if (ret == -ENOMEM) {
 		nm_core_log(core, NM_LOG_ERROR, "no memory to decode a program of %u bytes",
 			    l->program_bytes);
-		refuse(fault, EXI_FAULT_BAD_PROGRAM, offsetof(struct nprog_header, image_bytes),
-		       l->program_bytes);
+		nm_refuse(fault, EXI_FAULT_BAD_PROGRAM, offsetof(struct nprog_header, image_bytes),
+			  l->program_bytes);
 	}
 	if (ret)
 		return NULL;
 	if (l->n_slots != program->n_slots) {
-		refuse(fault, EXI_FAULT_SLOT_INDEX, l->n_slots, program->n_slots);
+		nm_refuse(fault, EXI_FAULT_SLOT_INDEX, l->n_slots, program->n_slots);
 		return NULL;
 	}
 	if (l->n_slots && core->bus.read(core->bus.dev, l->slots_addr, core->table,
 					 l->n_slots * sizeof(core->table[0]))) {
-		refuse(fault, EXI_FAULT_BUS, l->slots_addr, l->n_slots * sizeof(core->table[0]));
+		nm_refuse(fault, EXI_FAULT_BUS, l->slots_addr, l->n_slots * sizeof(core->table[0]));
 		return NULL;
 	}
 	for (unsigned int i = 0; i < l->n_slots; i++)
@@ -233,18 +233,22 @@ static void fill_record(struct exi_record *rec, const struct nm_fault *fault)
 }
 
 /* Fetch, checks and execution of an entry that is to run. */
-static void execute(struct nm_core *core, const struct nm_setup *setup, const struct exi_launch *l,
-		    struct exi_record *rec, struct nm_fault *fault)
+static void execute(struct nm_core *core, unsigned int queue, const struct nm_setup *setup,
+		    const struct exi_launch *l, struct exi_record *rec, struct nm_fault *fault)
 {
 	const struct nm_program *program = prepare(core, l, fault);
+	bool traced = l->flags & EXI_LAUNCH_TRACE;
+	uint64_t start_ps = core->time_ps;
 
-	if (!program)
+	if (!program || (traced && !nm_trace_begin(core, queue, l->seqno, fault)))
 		return;
 	take_over(core, program, setup->owner);
 	if (core->check)
 		run_checked(core, program, rec, fault);
 	else
 		run(core, program, rec, fault);
+	if (traced)
+		nm_trace_end(core, queue, start_ps, core->time_ps);
 }
 
 static bool fetch(struct nm_core *core, const struct nm_setup *setup, uint32_t head,
@@ -254,13 +258,13 @@ static bool fetch(struct nm_core *core, const struct nm_setup *setup, uint32_t h
 	uint64_t addr = setup->ring + (uint64_t)(head & mask) * sizeof(*l);
 
 	if (setup->bad)
-		return refuse(fault, EXI_FAULT_BAD_QUEUE, setup->bad_value, setup->bad_limit);
+		return nm_refuse(fault, EXI_FAULT_BAD_QUEUE, setup->bad_value, setup->bad_limit);
 	if (core->bus.read(core->bus.dev, addr, l, sizeof(*l)) == 0)
 		return true;
 	/* Unknown whether an interrupt was asked for: better one too many. */
 	memset(l, 0, sizeof(*l));
 	l->flags = EXI_LAUNCH_IRQ;
-	return refuse(fault, EXI_FAULT_BUS, addr, sizeof(*l));
+	return nm_refuse(fault, EXI_FAULT_BUS, addr, sizeof(*l));
 }
 
 void nm_core_entry(struct nm_core *core, unsigned int queue, bool nested)
@@ -290,15 +294,16 @@ void nm_core_entry(struct nm_core *core, unsigned int queue, bool nested)
 	if (!fetch(core, &setup, head, &l, &fault))
 		;
 	else if (halted)
-		refuse(&fault, EXI_FAULT_ABORTED, 0, 0);
+		nm_refuse(&fault, EXI_FAULT_ABORTED, 0, 0);
 	else if (overrun)
-		refuse(&fault, EXI_FAULT_BAD_QUEUE, overrun_value, head + (1u << setup.log2));
+		nm_refuse(&fault, EXI_FAULT_BAD_QUEUE, overrun_value, head + (1u << setup.log2));
 	else
-		execute(core, &setup, &l, &rec, &fault);
+		execute(core, queue, &setup, &l, &rec, &fault);
 	atomic_store(&core->time_ns, core->time_ps / PS_PER_NS);
 
 	rec.seqno = l.seqno;
 	rec.end_ns = core->time_ps / PS_PER_NS;
+	rec.traced = q->traced;
 	fill_record(&rec, &fault);
 	if (fault.status != EXI_OK)
 		report(core, queue, &fault);

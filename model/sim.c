@@ -123,12 +123,12 @@ static bool update(struct nm_sim *s, const struct nm_event *ev)
 /* --- instructions ------------------------------------------------------------------------ */
 
 /*
- * When a transfer issued at ps is complete. It takes its turn in its queue, then shares the DMA
- * engines with those of other queues.
+ * When a transfer issued at *ps is complete; *ps becomes its start. It takes its turn in its queue,
+ * then shares the DMA engines with those of other queues.
  */
-static uint64_t schedule_dma(struct nm_sim *s, const struct nm_dma *dma, uint64_t ps)
+static uint64_t schedule_dma(struct nm_sim *s, const struct nm_dma *dma, uint64_t *ps)
 {
-	uint64_t start = ps + nm_dma_start_ps, end = 0;
+	uint64_t start = *ps + nm_dma_start_ps, end = 0;
 	uint64_t share = dma->cost_ps / dma->engines;
 
 	if (start < s->queue_ps[dma->queue])
@@ -140,6 +140,7 @@ static uint64_t schedule_dma(struct nm_sim *s, const struct nm_dma *dma, uint64_
 		end = *engine > end ? *engine : end;
 	}
 	s->queue_ps[dma->queue] = end;
+	*ps = start;
 	return end + nm_dma_end_ps;
 }
 
@@ -173,7 +174,8 @@ static void issue(struct nm_sim *s, unsigned int engine)
 	seq->free_ps = start + busy;
 	s->result->busy_ps[engine] += busy;
 	if (inst->opcode == ISA_DMA) {
-		end = schedule_dma(s, inst->dma, seq->free_ps);
+		start = seq->free_ps;
+		end = schedule_dma(s, inst->dma, &start);
 	} else {
 		if (inst->opcode != ISA_HALT && inst->opcode != ISA_NOP)
 			nm_exec_compute(&s->exec, inst);
@@ -186,6 +188,8 @@ static void issue(struct nm_sim *s, unsigned int engine)
 			     .ps = end, .inst = inst, .pc = seq->pc, .engine = (uint8_t)engine });
 	else if (end > s->result->end_ps)
 		s->result->end_ps = end;
+	if (__builtin_expect(s->trace != NULL, 0))
+		s->trace(s->user, engine, seq->pc, start, end);
 	seq->pc++;
 	if (seq->pc == stream->count)
 		seq->done = true;

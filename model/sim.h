@@ -63,6 +63,10 @@ struct nm_sim {
 	_Atomic uint32_t hangs[EXI_ENGINES];
 	_Atomic uint32_t percent;
 
+	/* Called for each instruction of the running program at its issue, or NULL. */
+	void (*trace)(void *user, unsigned int engine, uint32_t pc, uint64_t start_ps,
+		      uint64_t end_ps);
+
 	/* Of the running program. */
 	uint32_t hung; /* engines */
 	uint32_t clock; /* percent */

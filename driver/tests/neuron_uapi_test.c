@@ -40,6 +40,7 @@ static void neuron_uapi_numbers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_COPY, 0xc0486449);
 	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_SUBMIT_BATCH, 0xc040644a);
 	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_BO_PIN, 0xc018644b);
+	KUNIT_EXPECT_EQ(test, DRM_IOCTL_NEURON_STREAM_OPEN, 0xc010644c);
 }
 
 static struct kunit_case neuron_uapi_cases[] = { KUNIT_CASE(neuron_uapi_layout),

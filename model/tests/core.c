@@ -91,10 +91,10 @@ static void test_registers(void **state)
 	rig_set(r, 5, EXI_Q_PRIORITY, 0xff);
 	assert_int_equal(rig_reg(r, 5, EXI_Q_PRIORITY), 3);
 	assert_int_equal(rig_reg(r, 5, EXI_Q_DOORBELL), UINT32_MAX);
-	assert_int_equal(rig_reg(r, 5, 0x34), UINT32_MAX);
+	assert_int_equal(rig_reg(r, 5, 0x40), UINT32_MAX);
 	assert_int_equal(rig_reg(r, 5, 0x0a), UINT32_MAX);
 	assert_int_equal(nm_core_reg_read(r->core, EXI_QUEUE_CORE_STRIDE), UINT32_MAX);
-	rig_set(r, 5, 0x34, 1);
+	rig_set(r, 5, 0x40, 1);
 	rig_set(r, 5, EXI_Q_HEAD, 9);
 	assert_int_equal(rig_reg(r, 5, EXI_Q_HEAD), 0);
 	rig_set(r, 5, EXI_Q_DOORBELL, 1); /* disabled */
@@ -201,7 +201,7 @@ static void test_bad_entries(void **state)
 #define CASE(member, v, st, val) \
 	(cases[n].l.member = (v), cases[n].status = (st), cases[n].value = (val), n++)
 	CASE(pad[23], 1, EXI_FAULT_BAD_QUEUE, 63);
-	CASE(flags, EXI_LAUNCH_IRQ | 2, EXI_FAULT_BAD_QUEUE, offsetof(struct exi_launch, flags));
+	CASE(flags, EXI_LAUNCH_IRQ | 4, EXI_FAULT_BAD_QUEUE, offsetof(struct exi_launch, flags));
 	CASE(program_addr, cases[n].l.program_addr + 8, EXI_FAULT_BAD_QUEUE, 0);
 	CASE(slots_addr, V3_DEV_HOST + 32, EXI_FAULT_BAD_QUEUE,
 	     offsetof(struct exi_launch, slots_addr));

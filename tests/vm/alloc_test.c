@@ -152,6 +152,29 @@ static void ctx_create(void **state)
 	every_allocation_fails_once(FD, &(struct call){ .call = call_ctx, .undo = undo_ctx });
 }
 
+static int call_stream(int fd, struct call *c)
+{
+	struct drm_neuron_stream_open args = { .ctx = c->ctx };
+	int ret = neuron_call(fd, DRM_IOCTL_NEURON_STREAM_OPEN, &args);
+
+	c->made = (uint32_t)args.fd;
+	return ret;
+}
+
+static void undo_file(int fd, struct call *c)
+{
+	(void)fd;
+	close((int)c->made);
+}
+
+static void stream_open(void **state)
+{
+	struct call c = { .call = call_stream, .undo = undo_file };
+
+	c.ctx = ctx_new(FD, 0);
+	every_allocation_fails_once(FD, &c);
+}
+
 static int call_program(int fd, struct call *c)
 {
 	return prog_try(fd, c->image, c->image_bytes, &c->made);
@@ -223,21 +246,16 @@ static int call_open(int fd, struct call *c)
 	return file < 0 ? -errno : 0;
 }
 
-static void undo_open(int fd, struct call *c)
-{
-	(void)fd;
-	close((int)c->made);
-}
-
 static void open_file(void **state)
 {
-	every_allocation_fails_once(FD, &(struct call){ .call = call_open, .undo = undo_open });
+	every_allocation_fails_once(FD, &(struct call){ .call = call_open, .undo = undo_file });
 }
 
 #define ALLOC_TEST(name) cmocka_unit_test_setup_teardown(name, alloc_setup, dev_teardown)
 
 const struct CMUnitTest alloc_tests[] = {
-	ALLOC_TEST(open_file),	  ALLOC_TEST(query),  ALLOC_TEST(bo_create), ALLOC_TEST(ctx_create),
-	ALLOC_TEST(program_load), ALLOC_TEST(submit), ALLOC_TEST(copy),
+	ALLOC_TEST(open_file),	ALLOC_TEST(query),	  ALLOC_TEST(bo_create),
+	ALLOC_TEST(ctx_create), ALLOC_TEST(program_load), ALLOC_TEST(submit),
+	ALLOC_TEST(copy),	ALLOC_TEST(stream_open),
 };
 const size_t alloc_tests_count = sizeof(alloc_tests) / sizeof(alloc_tests[0]);

@@ -42,6 +42,7 @@ static const struct sized sized[] = {
 	SIZED(COPY, drm_neuron_copy, -EINVAL, 999),
 	SIZED(SUBMIT_BATCH, drm_neuron_submit_batch, -EINVAL, 999),
 	SIZED(BO_PIN, drm_neuron_bo_pin, -EINVAL, 1),
+	SIZED(STREAM_OPEN, drm_neuron_stream_open, -ENOENT, 999),
 };
 
 static void structures_may_be_shorter_or_longer(void **state)

@@ -16,6 +16,8 @@ extern const struct CMUnitTest pin_tests[];
 extern const size_t pin_tests_count;
 extern const struct CMUnitTest launch_tests[];
 extern const size_t launch_tests_count;
+extern const struct CMUnitTest stream_tests[];
+extern const size_t stream_tests_count;
 extern const struct CMUnitTest life_tests[];
 extern const size_t life_tests_count;
 extern const struct CMUnitTest alloc_tests[];

@@ -24,6 +24,7 @@ int main(int argc, char **argv)
 	failed += RUN(share);
 	failed += RUN(pin);
 	failed += RUN(launch);
+	failed += RUN(stream);
 	failed += RUN(alloc);
 	failed += RUN(life);
 	return failed != 0;

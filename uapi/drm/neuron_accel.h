@@ -53,6 +53,7 @@ enum drm_neuron_ioctl_id {
 	DRM_NEURON_COPY,
 	DRM_NEURON_SUBMIT_BATCH,
 	DRM_NEURON_BO_PIN,
+	DRM_NEURON_STREAM_OPEN,
 };
 
 /**
@@ -165,6 +166,8 @@ struct drm_neuron_query_core {
 	__u64 faults;
 	/** @insts: Instructions completed, by engine; see drm_neuron_ctx_state.engine. */
 	__u64 insts[5];
+	/** @engine_ns: Part of @busy_ns in which each engine worked. */
+	__u64 engine_ns[5];
 	/** @dma_bytes: Bytes that programs moved. */
 	__u64 dma_bytes;
 	/** @queues: Queues that contexts can have. */
@@ -484,6 +487,55 @@ struct drm_neuron_bo_pin {
 	__u32 handle;
 };
 
+/**
+ * struct drm_neuron_stream_open - Open the stream of what a context runs, for profilers
+ *
+ * Launches that the device gets from now on, until @fd is closed, are traced:
+ * an event for each instruction at its issue and, last, one for the launch.
+ * Device time is the same as without. read() on @fd gives whole struct
+ * drm_neuron_event once their launch is complete. It waits for the first one
+ * (EAGAIN with NONBLOCK, or O_NONBLOCK set later) and gives 0 bytes once the
+ * context is gone; poll() works. Buffers shorter than one event are EINVAL.
+ * Whoever reads slowly loses the oldest events and is told how many.
+ *
+ * Errors: ENOENT no such context, EBUSY it has a stream already, EIO it is
+ * dead, EOPNOTSUPP the device has no trace.
+ */
+struct drm_neuron_stream_open {
+	/** @ctx: in: Context id. */
+	__u32 ctx;
+	/** @flags: in: DRM_NEURON_STREAM_*. */
+	__u32 flags;
+#define DRM_NEURON_STREAM_NONBLOCK 0x1
+	/** @entries: in-out: Events kept for the reader, 0: the default; out: what it got. */
+	__u32 entries;
+#define DRM_NEURON_STREAM_ENTRIES_MAX 16384
+	/** @fd: out: File descriptor, close-on-exec. */
+	__s32 fd;
+};
+
+/**
+ * struct drm_neuron_event - One event of a stream
+ */
+struct drm_neuron_event {
+	/** @launch: Number of the launch in its context, from 0 in order of execution. */
+	__u32 launch;
+	/** @pc: Index of the instruction in the engine's stream. */
+	__u32 pc;
+	/** @engine: As drm_neuron_ctx_state.engine; 0xff: the launch as a whole. */
+	__u8 engine;
+	/** @opcode: Of the instruction; 0 for a launch. */
+	__u8 opcode;
+	/** @pad: Zero. */
+	__u16 pad;
+	/** @lost: Events lost between the one before and this one. */
+	__u32 lost;
+	/** @start_ps: Device time in ps at which it started; a transfer: on the DMA queue. */
+	__u64 start_ps;
+	/** @end_ps: At which its effects were complete. */
+	__u64 end_ps;
+};
+
 #define DRM_IOCTL_NEURON_QUERY \
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_QUERY, struct drm_neuron_query)
 #define DRM_IOCTL_NEURON_BO_CREATE \
@@ -508,6 +560,8 @@ struct drm_neuron_bo_pin {
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_SUBMIT_BATCH, struct drm_neuron_submit_batch)
 #define DRM_IOCTL_NEURON_BO_PIN \
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_BO_PIN, struct drm_neuron_bo_pin)
+#define DRM_IOCTL_NEURON_STREAM_OPEN \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_NEURON_STREAM_OPEN, struct drm_neuron_stream_open)
 
 #if defined(__cplusplus)
 }
