@@ -58,6 +58,26 @@
 #define MBOX_STATUS            0x808
 #define   MBOX_STATUS_NOT_READY  0x00000008u
 
+/* Execution interface: the firmware itself, and a sensor that the public registers lack. */
+#define MBOX_FW_INTERFACE      0x900 /* MBOX_FW_INTERFACE_V1 where these exist */
+#define   MBOX_FW_INTERFACE_V1   0x3157464eu
+#define MBOX_FW_VERSION        0x904 /* FWI_VERSION() of the firmware that runs */
+#define MBOX_FW_BOOT           0x908 /* how it came to run */
+#define   MBOX_FW_BOOT_CAUSE     0x0000000fu
+#define     MBOX_FW_BOOT_POWER_ON  1
+#define     MBOX_FW_BOOT_LOADED    2 /* MBOX_CMD_LOAD_FIRMWARE */
+#define     MBOX_FW_BOOT_WATCHDOG  3 /* the one before hung */
+#define     MBOX_FW_BOOT_FAULT     4 /* the one before could not go on */
+#define     MBOX_FW_BOOT_HOST      5 /* MBOX_FW_RESTART */
+#define   MBOX_FW_BOOT_LOADED_IMAGE 0x00000010u /* not the boot image */
+#define   MBOX_FW_BOOT_COUNT     0xffff0000u /* starts since power-on, modulo 65536 */
+#define MBOX_FW_HEARTBEAT      0x90c /* counts what the firmware was woken for and did */
+#define MBOX_FW_RESTART        0x910 /* the host writes the key: start the boot image */
+#define   MBOX_FW_RESTART_KEY    0x424f4f54u
+#define MBOX_TEMPERATURE(die)  (0x918 + (die) * 4) /* die = 0..1 */
+#define   MBOX_TEMPERATURE_SAMPLE 0xffff0000u /* counts samples */
+#define   MBOX_TEMPERATURE_TENTHS 0x0000ffffu /* of a degree Celsius */
+
 /* What a register reads as while the firmware can't answer: try again. */
 #define MBOX_NOT_READY 0xdeadbeefu
 
@@ -80,9 +100,26 @@ struct mbox_response {
 #define MBOX_CMD_READ_REGS    1 /* __le64 device addresses -> __le32 values */
 #define MBOX_CMD_POST_METRICS 2 /* payload of at most MBOX_METRICS_BYTES; header only back */
 
+/* Execution interface: struct mbox_load_firmware -> struct mbox_load_verdict. Accepted, the image
+ * starts after the answer: MBOX_STATUS_NOT_READY until it is ready, MBOX_FW_BOOT tells the rest. */
+#define MBOX_CMD_LOAD_FIRMWARE 0x80
+
 #define MBOX_OK               0
 #define MBOX_FAILED           1
 #define MBOX_UNKNOWN_COMMAND  2
+
+/* Payloads of MBOX_CMD_LOAD_FIRMWARE. */
+struct mbox_load_firmware {
+	__le64 addr;     /* device address of the image (neuron_fw_image.h) */
+	__le32 bytes;
+	__le32 reserved; /* zero */
+};
+
+struct mbox_load_verdict {
+	__le32 verdict; /* enum fwi_verdict; the error is MBOX_FAILED unless FWI_OK */
+	__le32 value;   /* as struct fwi_finding */
+	__le32 want;
+};
 
 #define MBOX_MESSAGE_MAX      0xffff /* bytes of a request or response */
 #define MBOX_READ_REGS_MAX    100    /* registers in one request */
@@ -102,5 +139,7 @@ struct mbox_response {
 
 HW_ASSERT_SIZE(struct mbox_request, 8);
 HW_ASSERT_SIZE(struct mbox_response, 4);
+HW_ASSERT_SIZE(struct mbox_load_firmware, 16);
+HW_ASSERT_SIZE(struct mbox_load_verdict, 12);
 
 #endif /* NEURON_MAILBOX_H */

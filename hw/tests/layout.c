@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "../neuron_crc32c.h"
+#include "../neuron_fw_image.h"
 #include "../neuron_mailbox.h"
 #include "../neuron_map_v3.h"
 #include "../neuron_notify.h"
@@ -23,6 +24,10 @@ AT(struct mbox_request, size, 2);
 AT(struct mbox_request, crc, 4);
 AT(struct mbox_response, error, 1);
 AT(struct mbox_response, size, 2);
+AT(struct mbox_load_firmware, bytes, 8);
+AT(struct mbox_load_verdict, want, 8);
+AT(struct fw_image, arch, 12);
+AT(struct fw_image, crc, 32);
 
 AT(struct nq_entry, status, 4);
 AT(struct nq_entry, seqno, 8);
