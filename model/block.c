@@ -63,6 +63,13 @@ static const struct reg *find(const struct block *b, uint32_t offset, unsigned i
 	return NULL;
 }
 
+uint32_t *nm_block_at(struct block *b, uint32_t offset)
+{
+	unsigned int r, i;
+
+	return find(b, offset, &r, &i) ? block_value(b, r, i) : NULL;
+}
+
 /* One report for each place and kind of mistake. */
 static void refused(struct nm_device *dev, const struct block *b, const struct reg *reg,
 		    uint32_t offset, const char *what, uint32_t value)

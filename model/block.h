@@ -84,6 +84,9 @@ static inline uint32_t *block_value(struct block *b, unsigned int reg, unsigned 
 	return &b->values[b->first[reg] + i];
 }
 
+/* The same by offset, NULL: no register there. */
+uint32_t *nm_block_at(struct block *b, uint32_t offset);
+
 uint32_t nm_block_read(struct nm_device *dev, struct block *b, uint32_t offset);
 void nm_block_write(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t value);
 

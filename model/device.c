@@ -437,7 +437,7 @@ uint64_t nm_time_ns(struct nm_device *dev)
 
 static bool have_work(const struct nm_device *dev)
 {
-	if (dev->mailbox_triggered || dev->reset_asked)
+	if (nm_mailbox_wanted(dev))
 		return true;
 	for (unsigned int e = 0; e < dev->chip->engines; e++)
 		if (dev->udma[e] && dev->udma[e]->kicked)
@@ -458,7 +458,7 @@ static void *device_thread(void *arg)
 			continue;
 		}
 		dev->busy = true;
-		if (dev->mailbox_triggered || dev->reset_asked)
+		if (nm_mailbox_wanted(dev))
 			nm_mailbox_run(dev);
 		else
 			nm_udma_run(dev);
@@ -552,6 +552,7 @@ void nm_device_reset(struct nm_device *dev)
 	nm_block_reset(dev->reset_reg);
 	pthread_mutex_unlock(&dev->lock);
 	nm_pci_reset(dev);
+	nm_mgmt_power_on(dev);
 
 	pthread_mutex_lock(&dev->lock);
 	dev->quiesce = false;
@@ -579,6 +580,7 @@ static void *core_bus_hbm(void *dev, uint64_t addr, uint64_t size)
 static void core_bus_irq(void *dev, unsigned int vector)
 {
 	nm_msix_raise(dev, vector);
+	nm_mgmt_tick(dev);
 }
 
 static void core_bus_notify(void *dev, unsigned int core, unsigned int engine, uint32_t pc,
@@ -736,9 +738,12 @@ int nm_device_create(const struct nm_config *config, struct nm_device **out)
 	if (!ret)
 		ret = create_cores(dev);
 	if (!ret)
+		ret = nm_mgmt_init(dev);
+	if (!ret)
 		ret = create_blocks(dev);
 	if (!ret) {
 		nm_pci_reset(dev);
+		nm_mgmt_power_on(dev);
 		ret = -pthread_create(&dev->thread, NULL, device_thread, dev);
 		dev->thread_started = !ret;
 	}
@@ -774,6 +779,7 @@ void nm_device_destroy(struct nm_device *dev)
 	for (unsigned int e = 0; e < NM_ENGINES; e++)
 		free(dev->udma[e]);
 	free(dev->maps);
+	nm_mgmt_fini(dev);
 	nm_hbm_fini(dev);
 	pthread_mutex_destroy(&dev->pci.lock);
 	pthread_rwlock_destroy(&dev->map_lock);

@@ -26,6 +26,7 @@
 #include "block.h"
 #include "chip.h"
 #include "core.h"
+#include "mgmt.h"
 #include "neuron_mailbox.h"
 #include "neuron_model.h"
 #include "neuron_notify.h"
@@ -166,6 +167,7 @@ struct nm_device {
 	struct nm_core *core[NM_CORES];
 
 	struct inject inject;
+	struct nm_mgmt *mgmt;
 
 	pthread_mutex_t log_lock;
 	uint64_t reported[NM_GUEST_ERRORS];
@@ -274,6 +276,21 @@ int nm_route_vector(uint32_t route);
 void nm_udma_reset(struct udma *u);
 void nm_mailbox_reset(struct nm_device *dev);
 
+/* Something for nm_mailbox_run() to do. dev->lock held. */
+bool nm_mailbox_wanted(const struct nm_device *dev);
+
+/* The management core's accesses to MISC RAM; false: no register there. No lock held. */
+bool nm_mailbox_load(struct nm_device *dev, uint32_t offset, uint32_t *value);
+bool nm_mailbox_store(struct nm_device *dev, uint32_t offset, uint32_t value);
+/* What the host sees of a management core that has just been started. */
+void nm_mailbox_not_ready(struct nm_device *dev);
+
+/* Generation of the chip, whose firmware the core runs: NEURON_ARCH_*. */
+static inline uint32_t nm_mgmt_arch(const struct nm_device *dev)
+{
+	return dev->chip->arch;
+}
+
 /* Device thread, dev->lock held; drops it while working. nm_udma_run: true if something was done. */
 void nm_mailbox_run(struct nm_device *dev);
 bool nm_udma_run(struct nm_device *dev);
@@ -316,10 +333,4 @@ bool nm_inject_takes_turn(struct nm_device *dev, unsigned int engine, enum nm_ud
 
 /* Device thread, dev->lock held: waits for work, fires interrupts that are due. */
 void nm_inject_wait(struct nm_device *dev);
-/* Puts the counters back into fresh MISC RAM. dev->lock held. */
-void nm_inject_show_ecc(struct nm_device *dev);
-
-/* mailbox.c. Counter of a memory as the firmware shows it. */
-void nm_mailbox_set_ecc(struct nm_device *dev, unsigned int memory, uint32_t value);
-
 #endif /* NM_DEVICE_H */

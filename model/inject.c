@@ -207,12 +207,6 @@ int nm_inject_udma(struct nm_device *dev, unsigned int engine, enum nm_udma_faul
 
 /* --- memories, engines, the whole device --------------------------------------- */
 
-void nm_inject_show_ecc(struct nm_device *dev)
-{
-	for (unsigned int m = 0; m <= NM_STACKS; m++)
-		nm_mailbox_set_ecc(dev, m, dev->inject.ecc[m]);
-}
-
 static uint32_t add_up_to(uint32_t a, uint32_t b)
 {
 	return b > ECC_MAX - a ? ECC_MAX : a + b;
@@ -230,7 +224,9 @@ int nm_inject_ecc(struct nm_device *dev, unsigned int memory, uint32_t corrected
 	*ecc = HW_SET(MBOX_ECC_CORRECTED, add_up_to(HW_GET(MBOX_ECC_CORRECTED, *ecc), corrected)) |
 	       HW_SET(MBOX_ECC_UNCORRECTED,
 		      add_up_to(HW_GET(MBOX_ECC_UNCORRECTED, *ecc), uncorrected));
-	nm_mailbox_set_ecc(dev, memory, *ecc);
+	nm_mgmt_raise(dev, MGMT_CAUSE_ECC);
+	while (atomic_load(&dev->mgmt->cause) & MGMT_CAUSE_ECC || dev->busy)
+		pthread_cond_wait(&dev->idle, &dev->lock);
 	pthread_mutex_unlock(&dev->lock);
 	return 0;
 }
