@@ -118,6 +118,8 @@ static void copy_push(struct neuron_copy_engine *engine)
 
 	lockdep_assert_held(&engine->lock);
 
+	if (engine->paused)
+		return;
 	while ((job = engine->next)) {
 		room = min_t(u32, neuron_ring_room(ring), COPY_BATCH);
 		if (!room)
@@ -161,7 +163,7 @@ static bool copy_drain(struct neuron_copy_engine *engine)
 
 	lockdep_assert_held(&engine->lock);
 
-	while (!engine->error && neuron_ring_pop(&engine->ring)) {
+	while (!engine->error && !engine->paused && neuron_ring_pop(&engine->ring)) {
 		found = true;
 		engine->batches++;
 		job = list_first_entry(&engine->jobs, struct neuron_copy_job, node);
@@ -196,7 +198,7 @@ void neuron_copy_drain(struct neuron_device *ndev)
 	for (i = 0; i < ndev->copy.engines; i++) {
 		engine = &ndev->copy.engine[i];
 		guard(spinlock_irqsave)(&engine->lock);
-		if (!engine->error && !list_empty(&engine->jobs) &&
+		if (!engine->error && !engine->paused && !list_empty(&engine->jobs) &&
 		    neuron_ring_failed(&engine->ring))
 			drm_sched_fault(&engine->sched);
 	}
@@ -261,11 +263,31 @@ static bool copy_halt(struct neuron_copy_engine *engine)
 	}
 }
 
+/* Start an empty ring with all jobs that it had. */
+static void copy_rewind(struct neuron_copy_engine *engine)
+{
+	struct neuron_copy_job *job;
+
+	lockdep_assert_held(&engine->lock);
+
+	list_for_each_entry(job, &engine->jobs, node) {
+		job->from = job->first_from;
+		job->to = job->first_to;
+		job->todo = job->size;
+		job->batches = 0;
+	}
+	neuron_ring_start(&engine->ring);
+	engine->next = list_first_entry_or_null(&engine->jobs, struct neuron_copy_job, node);
+	copy_push(engine);
+}
+
 /* End the oldest job with @error, let the others start again. */
 static void copy_restart(struct neuron_copy_engine *engine, int error)
 {
 	struct neuron_copy_job *job, *next;
 	bool halted;
+
+	lockdep_assert_held(&engine->ndev->reset_lock);
 
 	scoped_guard(spinlock_irqsave, &engine->lock)
 		engine->error = -EIO; /* keeps everybody else off the ring */
@@ -277,22 +299,14 @@ static void copy_restart(struct neuron_copy_engine *engine, int error)
 		copy_done(engine, job, error);
 	engine->next = NULL;
 	if (!halted) {
-		drm_err(&engine->ndev->drm, "copy engine %u does not stop; out of use\n",
-			engine->engine);
+		drm_err(&engine->ndev->drm, "copy engine %u does not stop\n", engine->engine);
+		neuron_power_recover(engine->ndev);
 		list_for_each_entry_safe(job, next, &engine->jobs, node)
 			copy_done(engine, job, -EIO);
 		return;
 	}
-	list_for_each_entry(job, &engine->jobs, node) {
-		job->from = job->first_from;
-		job->to = job->first_to;
-		job->todo = job->size;
-		job->batches = 0;
-	}
 	engine->error = 0;
-	neuron_ring_start(&engine->ring);
-	engine->next = list_first_entry_or_null(&engine->jobs, struct neuron_copy_job, node);
-	copy_push(engine);
+	copy_rewind(engine);
 }
 
 static enum drm_gpu_sched_stat copy_recover(struct drm_sched_job *base)
@@ -305,10 +319,13 @@ static enum drm_gpu_sched_stat copy_recover(struct drm_sched_job *base)
 	if (!drm_dev_enter(&engine->ndev->drm, &idx))
 		return DRM_GPU_SCHED_STAT_ENODEV;
 
+	mutex_lock(&engine->ndev->reset_lock);
 	scoped_guard(spinlock_irqsave, &engine->lock) {
+		bool idle = engine->error || engine->paused;
+
 		copy_drain(engine);
-		failed = !engine->error && neuron_ring_failed(&engine->ring);
-		alive = engine->error || !job->started || dma_fence_is_signaled(&job->done->base) ||
+		failed = !idle && neuron_ring_failed(&engine->ring);
+		alive = idle || !job->started || dma_fence_is_signaled(&job->done->base) ||
 			(!failed && engine->batches != engine->seen);
 		engine->seen = engine->batches;
 	}
@@ -318,6 +335,7 @@ static enum drm_gpu_sched_stat copy_recover(struct drm_sched_job *base)
 				    job->nfile->client_id);
 		copy_restart(engine, failed ? -EIO : -ETIME);
 	}
+	mutex_unlock(&engine->ndev->reset_lock);
 	drm_dev_exit(idx);
 	/* Only the oldest job ended; the fences of the others are still good. */
 	return neuron_sched_no_hang(base);
@@ -417,6 +435,20 @@ int neuron_copy_init(struct neuron_device *ndev)
 	return 0;
 }
 
+/* From reset to running, with the jobs that it has. */
+static void copy_engine_on(struct neuron_copy_engine *engine)
+{
+	struct neuron_device *ndev = engine->ndev;
+
+	neuron_udma_init(engine->regs);
+	neuron_reg_write(&ndev->exi, EXI_UDMA_ROUTE(engine->engine, engine->ring.queue),
+			 neuron_irq_copy_vector(ndev));
+	guard(spinlock_irqsave)(&engine->lock);
+	engine->error = 0;
+	engine->paused = false;
+	copy_rewind(engine);
+}
+
 static int copy_engine_start(struct neuron_device *ndev, unsigned int i)
 {
 	struct neuron_copy_engine *engine = &ndev->copy.engine[i];
@@ -429,11 +461,7 @@ static int copy_engine_start(struct neuron_device *ndev, unsigned int i)
 	if (!mem)
 		return -ENOMEM;
 	neuron_ring_init(&engine->ring, engine->regs, queue, mem, ndev->hal->host_base | dma);
-	neuron_udma_init(engine->regs);
-	neuron_ring_start(&engine->ring);
-	neuron_reg_write(&ndev->exi, EXI_UDMA_ROUTE(engine->engine, queue),
-			 neuron_irq_copy_vector(ndev));
-	engine->error = 0;
+	copy_engine_on(engine);
 	return 0;
 }
 
@@ -458,7 +486,41 @@ int neuron_copy_start(struct neuron_device *ndev)
 }
 
 /**
- * neuron_copy_stop - Stop the copy engines for good
+ * neuron_copy_pause - Take the copy engines off the device
+ * @ndev: device, which need not answer
+ *
+ * Context: Process, &neuron_device.reset_lock held. Jobs stay and new ones join
+ * them; those that are under way may go on until the device is reset.
+ */
+void neuron_copy_pause(struct neuron_device *ndev)
+{
+	struct neuron_copy_engine *engine;
+	unsigned int i;
+
+	for (i = 0; i < ndev->copy.engines; i++) {
+		engine = &ndev->copy.engine[i];
+		scoped_guard(spinlock_irqsave, &engine->lock)
+			engine->paused = true;
+		copy_halt(engine);
+	}
+}
+
+/**
+ * neuron_copy_resume - The device was reset: let the copy engines run again
+ * @ndev: device
+ *
+ * Context: Process, &neuron_device.reset_lock held. Jobs start from their first byte.
+ */
+void neuron_copy_resume(struct neuron_device *ndev)
+{
+	unsigned int i;
+
+	for (i = 0; i < ndev->copy.engines; i++)
+		copy_engine_on(&ndev->copy.engine[i]);
+}
+
+/**
+ * neuron_copy_stop - Stop the copy engines, until the device is reset
  * @ndev: device
  * @error: what jobs on them and later ones end with
  */
@@ -472,7 +534,7 @@ void neuron_copy_stop(struct neuron_device *ndev, int error)
 		engine = &ndev->copy.engine[i];
 		scoped_guard(spinlock_irqsave, &engine->lock)
 			engine->error = error;
-		if (!copy_halt(engine))
+		if (!engine->paused && !copy_halt(engine))
 			drm_err(&ndev->drm, "copy engine %u does not stop\n", engine->engine);
 		guard(spinlock_irqsave)(&engine->lock);
 		engine->next = NULL;

@@ -45,6 +45,8 @@ struct neuron_copy_engine {
 	struct neuron_copy_job *next;
 	/** @error: 0 while it runs, else what new jobs end with. */
 	int error;
+	/** @paused: The device is down: jobs wait in @jobs, nobody touches the ring. */
+	bool paused;
 	/** @batches: Batches done. */
 	u64 batches;
 	/** @seen: @batches at the last time-out. */
@@ -81,6 +83,8 @@ struct neuron_copy_queue {
 
 int neuron_copy_init(struct neuron_device *ndev);
 int neuron_copy_start(struct neuron_device *ndev);
+void neuron_copy_pause(struct neuron_device *ndev);
+void neuron_copy_resume(struct neuron_device *ndev);
 void neuron_copy_stop(struct neuron_device *ndev, int error);
 void neuron_copy_drain(struct neuron_device *ndev);
 

@@ -210,7 +210,8 @@ static void ctx_stop_locked(struct neuron_ctx *ctx, u32 state, int error)
 				    "core %u context %u pid %d: does not stop, reset\n",
 				    ctx->core_index, ctx->id, ctx->pid);
 		ctx_write(ctx, EXI_Q_CONTROL, EXI_Q_RESET);
-		ctx_wait_status(ctx, EXI_Q_DISABLED);
+		if (ctx_wait_status(ctx, EXI_Q_DISABLED) == -ETIMEDOUT)
+			neuron_power_recover(ctx->ndev);
 	}
 
 	/* Whatever the device did not answer. */
@@ -265,9 +266,10 @@ static void ctx_release_hw(struct neuron_ctx *ctx)
 	ctx_write(ctx, EXI_Q_CONTROL, EXI_Q_RESET);
 	ret = ctx_wait_status(ctx, EXI_Q_DISABLED);
 	if (ret == -ETIMEDOUT) {
-		/* The device may still write to this memory: lose it and the queue. */
-		drm_err(&ctx->ndev->drm, "core %u queue %u does not reset; out of use\n",
-			ctx->core_index, ctx->queue);
+		/* The device may still write to this memory: lose it. */
+		drm_err(&ctx->ndev->drm, "core %u queue %u does not reset\n", ctx->core_index,
+			ctx->queue);
+		neuron_power_recover(ctx->ndev);
 		scoped_guard(spinlock_irqsave, &ctx->core->lock) {
 			ctx->mem = NULL;
 			ctx->core->ctx[ctx->queue] = ERR_PTR(-EIO);
@@ -280,26 +282,77 @@ static void ctx_release_hw(struct neuron_ctx *ctx)
 	ctx_free_mem(ctx);
 }
 
-/**
- * neuron_ctx_stop_all - The device goes away: stop every context, free its memory
- * @ndev: device, unplugged: nobody makes new contexts
- */
-void neuron_ctx_stop_all(struct neuron_device *ndev)
+static void ctx_for_each(struct neuron_device *ndev, void (*fn)(struct neuron_ctx *ctx, int error),
+			 int error)
 {
 	struct neuron_ctx *ctx;
 	unsigned int c, q;
 
-	guard(mutex)(&ndev->reset_lock);
+	/* Contexts leave the table under this lock only. */
+	lockdep_assert_held(&ndev->reset_lock);
 	for (c = 0; c < ndev->cores; c++) {
 		for (q = 0; q < ndev->queues; q++) {
-			/* Contexts leave the table under the reset lock only. */
 			ctx = READ_ONCE(ndev->core[c].ctx[q]);
-			if (IS_ERR_OR_NULL(ctx))
-				continue;
-			ctx_stop_locked(ctx, DRM_NEURON_CTX_INNOCENT, -ENODEV);
-			ctx_release_hw(ctx);
+			if (!IS_ERR_OR_NULL(ctx))
+				fn(ctx, error);
 		}
 	}
+}
+
+static void ctx_kill(struct neuron_ctx *ctx, int error)
+{
+	ctx_stop_locked(ctx, DRM_NEURON_CTX_INNOCENT, error);
+}
+
+/**
+ * neuron_ctx_kill_all - Stop every context for good
+ * @ndev: device, which need not answer
+ * @error: what running launches end with
+ *
+ * Context: Process, &neuron_device.reset_lock held. The device may still write to their memory.
+ */
+void neuron_ctx_kill_all(struct neuron_device *ndev, int error)
+{
+	ctx_for_each(ndev, ctx_kill, error);
+}
+
+static void ctx_forget(struct neuron_ctx *ctx, int unused)
+{
+	scoped_guard(spinlock_irqsave, &ctx->core->lock)
+		ctx->core->ctx[ctx->queue] = NULL;
+	ctx_free_mem(ctx);
+}
+
+/**
+ * neuron_ctx_forget_all - The device was reset: its queues are free
+ * @ndev: device, every context killed
+ *
+ * Context: Process, &neuron_device.reset_lock held.
+ */
+void neuron_ctx_forget_all(struct neuron_device *ndev)
+{
+	unsigned int c, q;
+
+	ctx_for_each(ndev, ctx_forget, 0);
+	/* Nor does any of them still hang. */
+	for (c = 0; c < ndev->cores; c++)
+		for (q = 0; q < ndev->queues; q++)
+			ndev->core[c].ctx[q] = NULL;
+}
+
+static void ctx_release(struct neuron_ctx *ctx, int unused)
+{
+	ctx_release_hw(ctx);
+}
+
+/**
+ * neuron_ctx_release_all - The device goes away: free what it uses of every context
+ * @ndev: device, unplugged, every context killed
+ */
+void neuron_ctx_release_all(struct neuron_device *ndev)
+{
+	guard(mutex)(&ndev->reset_lock);
+	ctx_for_each(ndev, ctx_release, 0);
 }
 
 /* --- life ---------------------------------------------------------------- */
@@ -311,14 +364,15 @@ static void ctx_free_work(struct work_struct *work)
 
 	drm_sched_entity_fini(&ctx->entity);
 	drm_sched_fini(&ctx->sched);
-	scoped_guard(mutex, &ndev->reset_lock)
-		ctx_release_hw(ctx);
+	neuron_power_lock_settled(ndev);
+	ctx_release_hw(ctx);
+	neuron_power_unlock(ndev);
 	mutex_destroy(&ctx->submit_lock);
 	neuron_file_put(ctx->nfile);
 	kfree(ctx);
 }
 
-static void ctx_release(struct kref *ref)
+static void ctx_last_put(struct kref *ref)
 {
 	struct neuron_ctx *ctx = container_of(ref, struct neuron_ctx, ref);
 
@@ -332,7 +386,7 @@ static void ctx_release(struct kref *ref)
  */
 void neuron_ctx_put(struct neuron_ctx *ctx)
 {
-	kref_put(&ctx->ref, ctx_release);
+	kref_put(&ctx->ref, ctx_last_put);
 }
 
 /**
@@ -406,8 +460,7 @@ static u32 ctx_hw_priority(u32 priority)
 	}
 }
 
-/* Give the context a free queue of its core and start it. */
-static int ctx_acquire_hw(struct neuron_ctx *ctx)
+static int ctx_acquire_locked(struct neuron_ctx *ctx)
 {
 	struct neuron_device *ndev = ctx->ndev;
 	u64 base = ndev->hal->host_base | ctx->mem_dma;
@@ -415,7 +468,6 @@ static int ctx_acquire_hw(struct neuron_ctx *ctx)
 	u64 cq = base + offsetof(struct neuron_queue_mem, cq);
 	int ret;
 
-	guard(mutex)(&ndev->reset_lock);
 	for (ctx->queue = 0; ctx->queue < ndev->queues; ctx->queue++)
 		if (!ctx->core->ctx[ctx->queue])
 			break;
@@ -446,6 +498,18 @@ static int ctx_acquire_hw(struct neuron_ctx *ctx)
 	ctx->core->ctx[ctx->queue] = ctx;
 	ctx->running = true;
 	return 0;
+}
+
+/* Give the context a free queue of its core and start it. */
+static int ctx_acquire_hw(struct neuron_ctx *ctx)
+{
+	int ret = neuron_power_lock(ctx->ndev);
+
+	if (ret)
+		return ret;
+	ret = ctx_acquire_locked(ctx);
+	neuron_power_unlock(ctx->ndev);
+	return ret;
 }
 
 static int ctx_init_sched(struct neuron_ctx *ctx)

@@ -110,7 +110,9 @@ struct neuron_ctx *neuron_ctx_lookup(struct neuron_file *nfile, u32 id);
 void neuron_ctx_put(struct neuron_ctx *ctx);
 void neuron_ctx_destroy(struct neuron_ctx *ctx);
 void neuron_ctx_stop(struct neuron_ctx *ctx, u32 state, int error);
-void neuron_ctx_stop_all(struct neuron_device *ndev);
+void neuron_ctx_kill_all(struct neuron_device *ndev, int error);
+void neuron_ctx_forget_all(struct neuron_device *ndev);
+void neuron_ctx_release_all(struct neuron_device *ndev);
 void neuron_ctx_drain(struct neuron_ctx *ctx);
 void neuron_ctx_drain_core(struct neuron_device *ndev, unsigned int core);
 

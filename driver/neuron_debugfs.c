@@ -6,6 +6,8 @@
  *   contexts      one line for each context of any user
  *   stall_detect  1 (reset value): programs whose engines all wait for each other
  *                 fault; 0: they hang until they time out
+ *   reset         writing 1 resets the device, as the driver does when a part of it
+ *                 does not stop
  */
 
 #include <linux/debugfs.h>
@@ -68,36 +70,59 @@ static int debugfs_contexts(struct seq_file *m, void *unused)
 static int debugfs_stall_get(void *data, u64 *value)
 {
 	struct neuron_device *ndev = data;
-	int idx;
+	int ret, idx;
 
 	if (!drm_dev_enter(&ndev->drm, &idx))
 		return -ENODEV;
-	*value = !!(neuron_reg_read(&ndev->exi, EXI_FEATURES) & EXI_FEATURE_STALL_DETECT);
+	ret = neuron_power_lock(ndev);
+	if (!ret) {
+		*value = !!(neuron_reg_read(&ndev->exi, EXI_FEATURES) & EXI_FEATURE_STALL_DETECT);
+		neuron_power_unlock(ndev);
+	}
 	drm_dev_exit(idx);
-	return 0;
+	return ret;
 }
 
 static int debugfs_stall_set(void *data, u64 value)
 {
 	struct neuron_device *ndev = data;
 	u32 features;
-	int idx;
+	int ret, idx;
 
 	if (value > 1)
 		return -EINVAL;
 	if (!drm_dev_enter(&ndev->drm, &idx))
 		return -ENODEV;
-	scoped_guard(mutex, &ndev->reset_lock) {
+	ret = neuron_power_lock(ndev);
+	if (!ret) {
 		features = neuron_reg_read(&ndev->exi, EXI_FEATURES) & ~EXI_FEATURE_STALL_DETECT;
 		if (value)
 			features |= EXI_FEATURE_STALL_DETECT;
 		neuron_reg_write(&ndev->exi, EXI_FEATURES, features);
+		neuron_power_unlock(ndev);
 	}
+	drm_dev_exit(idx);
+	return ret;
+}
+
+DEFINE_DEBUGFS_ATTRIBUTE(debugfs_stall_fops, debugfs_stall_get, debugfs_stall_set, "%llu\n");
+
+static int debugfs_reset_set(void *data, u64 value)
+{
+	struct neuron_device *ndev = data;
+	int idx;
+
+	if (value != 1)
+		return -EINVAL;
+	if (!drm_dev_enter(&ndev->drm, &idx))
+		return -ENODEV;
+	neuron_power_recover(ndev);
+	flush_work(&ndev->recover_work);
 	drm_dev_exit(idx);
 	return 0;
 }
 
-DEFINE_DEBUGFS_ATTRIBUTE(debugfs_stall_fops, debugfs_stall_get, debugfs_stall_set, "%llu\n");
+DEFINE_DEBUGFS_ATTRIBUTE(debugfs_reset_fops, NULL, debugfs_reset_set, "%llu\n");
 
 static const struct drm_debugfs_info debugfs_files[] = {
 	{ "hbm", debugfs_hbm, 0 },
@@ -116,4 +141,6 @@ void neuron_debugfs_init(struct neuron_device *ndev)
 	drm_debugfs_add_files(&ndev->drm, debugfs_files, ARRAY_SIZE(debugfs_files));
 	debugfs_create_file_unsafe("stall_detect", 0600, ndev->drm.debugfs_root, ndev,
 				   &debugfs_stall_fops);
+	debugfs_create_file_unsafe("reset", 0200, ndev->drm.debugfs_root, ndev,
+				   &debugfs_reset_fops);
 }

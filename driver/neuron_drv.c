@@ -424,6 +424,8 @@ int neuron_device_init(struct neuron_device *ndev)
 	ret = drmm_mutex_init(drm, &ndev->reset_lock);
 	if (ret)
 		return ret;
+	init_waitqueue_head(&ndev->power_wait);
+	INIT_WORK(&ndev->recover_work, neuron_power_recover_work);
 	neuron_hbm_init(&ndev->hbm);
 	ret = drmm_add_action_or_reset(drm, neuron_device_fini_hbm, NULL);
 	if (ret)

@@ -9,7 +9,8 @@
  * Life: a neuron_file lives until its file is closed and its last job is done,
  * so that close() waits for nothing; it keeps the drm_device. Hardware is let
  * go in remove, whoever still has the file open: from then on queues are
- * stopped and nothing touches a register.
+ * stopped and nothing touches a register. Nor does anything while the device is
+ * being reset (neuron_power.c).
  *
  * Errors: a user's mistake is a drm_dbg() and an errno, a device's mistake one
  * rate-limited line that names core, context and pid, a driver's mistake a
@@ -22,6 +23,8 @@
 #include <linux/kref.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 
 #include <drm/drm_device.h>
@@ -35,6 +38,7 @@
 #include "neuron_hal.h"
 #include "neuron_hbm.h"
 #include "neuron_irq.h"
+#include "neuron_power.h"
 #include "neuron_queue.h"
 
 #define NEURON_MAJOR 1
@@ -111,8 +115,14 @@ struct neuron_device {
 	/** @irq: Interrupt vectors. */
 	struct neuron_irq irq;
 
-	/** @reset_lock: Serialises starting and stopping of hardware queues. */
+	/** @reset_lock: Serialises starting and stopping of hardware queues. Protects @power. */
 	struct mutex reset_lock;
+	/** @power: What may be done with the hardware. */
+	enum neuron_power power;
+	/** @power_wait: For those who wait until @power is not NEURON_DOWN. */
+	wait_queue_head_t power_wait;
+	/** @recover_work: Resets the device. */
+	struct work_struct recover_work;
 	/** @submit_wq: run_job and free_job of all schedulers. */
 	struct workqueue_struct *submit_wq;
 	/** @timeout_wq: Ordered: two time-outs never act at once. */

@@ -178,27 +178,38 @@ int neuron_fw_reset(struct neuron_device *ndev, u32 type, u32 map)
 }
 
 /**
- * neuron_fw_init - Talk to the firmware for the first time
- * @ndev: device, reset
+ * neuron_fw_init - Take the mailbox's memory
+ * @ndev: device
  *
- * Reads serial number and API version, the latter through a request, which
- * proves that the firmware answers and sees host memory.
- *
- * Return: 0, -ENOMEM, -ETIMEDOUT, -EIO.
+ * Return: 0, -ENOMEM.
  */
 int neuron_fw_init(struct neuron_device *ndev)
 {
-	u64 addr = ndev->hal->misc_ram_addr + MBOX_API_VERSION;
 	struct neuron_fw *fw = &ndev->fw;
-	u32 direct;
 	int ret;
 
 	ret = drmm_mutex_init(&ndev->drm, &fw->lock);
 	if (ret)
 		return ret;
 	fw->buf = dmam_alloc_coherent(ndev->drm.dev, FW_BUF_BYTES, &fw->dma, GFP_KERNEL);
-	if (!fw->buf)
-		return -ENOMEM;
+	return fw->buf ? 0 : -ENOMEM;
+}
+
+/**
+ * neuron_fw_start - Talk to the firmware for the first time since a reset
+ * @ndev: device, reset
+ *
+ * Reads serial number and API version, the latter through a request, which
+ * proves that the firmware answers and sees host memory.
+ *
+ * Return: 0, -ETIMEDOUT, -EIO.
+ */
+int neuron_fw_start(struct neuron_device *ndev)
+{
+	u64 addr = ndev->hal->misc_ram_addr + MBOX_API_VERSION;
+	struct neuron_fw *fw = &ndev->fw;
+	u32 direct;
+	int ret;
 
 	ret = neuron_fw_read_regs(ndev, &addr, &fw->api_version, 1);
 	if (ret) {

@@ -24,6 +24,7 @@ struct neuron_fw {
 };
 
 int neuron_fw_init(struct neuron_device *ndev);
+int neuron_fw_start(struct neuron_device *ndev);
 int neuron_fw_read_regs(struct neuron_device *ndev, const u64 *addrs, u32 *values, u32 count);
 int neuron_fw_reset(struct neuron_device *ndev, u32 type, u32 map);
 u32 neuron_fw_crc(const void *request, size_t size);

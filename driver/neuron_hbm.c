@@ -99,7 +99,7 @@ static int neuron_hbm_alloc_locked(struct neuron_hbm *hbm, u64 size, struct neur
  * neuron_hbm_reserve_zero - Take the driver's zeroes out of the memory
  * @hbm: the memory, with all its stacks
  *
- * The caller fills &neuron_hbm.zero with zeroes.
+ * They are none before neuron_hbm_clear_zero().
  *
  * Return: 0, -ENOSPC, -ENOMEM.
  */
@@ -112,6 +112,16 @@ int neuron_hbm_reserve_zero(struct neuron_hbm *hbm)
 	if (!ret)
 		hbm->total -= hbm->zero.size;
 	return ret;
+}
+
+/**
+ * neuron_hbm_clear_zero - Make the driver's zeroes zero
+ * @hbm: the memory, of a device that answers
+ */
+void neuron_hbm_clear_zero(struct neuron_hbm *hbm)
+{
+	memset_io(neuron_hbm_ptr(hbm, &hbm->zero), 0, hbm->zero.size);
+	wmb(); /* before the first scrub, whose doorbell is another mapping */
 }
 
 /**

@@ -71,6 +71,7 @@ struct neuron_hbm {
 int neuron_hbm_init(struct neuron_hbm *hbm);
 int neuron_hbm_add_stack(struct neuron_hbm *hbm, u64 addr, u64 window, u64 size, void __iomem *map);
 int neuron_hbm_reserve_zero(struct neuron_hbm *hbm);
+void neuron_hbm_clear_zero(struct neuron_hbm *hbm);
 u64 neuron_hbm_fini(struct neuron_hbm *hbm);
 
 int neuron_hbm_alloc(struct neuron_hbm *hbm, u64 size, struct neuron_hbm_block *block);

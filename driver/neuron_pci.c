@@ -166,20 +166,16 @@ static int pci_init_hbm(struct neuron_device *ndev)
 		if (ret)
 			return ret;
 	}
-	ret = neuron_hbm_reserve_zero(hbm);
-	if (ret)
-		return ret;
-	memset_io(neuron_hbm_ptr(hbm, &hbm->zero), 0, hbm->zero.size);
-	wmb(); /* before the first scrub, whose doorbell is another mapping */
-	return 0;
+	return neuron_hbm_reserve_zero(hbm);
 }
 
 static void pci_stop(void *data)
 {
 	struct neuron_device *ndev = data;
 
-	neuron_ctx_stop_all(ndev);
-	neuron_copy_stop(ndev, -ENODEV);
+	cancel_work_sync(&ndev->recover_work);
+	neuron_power_dead(ndev);
+	neuron_ctx_release_all(ndev);
 }
 
 static int pci_init_dma(struct pci_dev *pdev, const struct neuron_hal *hal)
@@ -206,15 +202,13 @@ static int pci_start(struct neuron_device *ndev)
 	ret = pci_init_exi(ndev);
 	if (ret)
 		return ret;
-	ret = ndev->hal->ops->reset(ndev);
-	if (ret) {
-		drm_err(&ndev->drm, "device does not come out of reset: %d\n", ret);
-		return ret;
-	}
 	ret = neuron_fw_init(ndev);
 	if (ret)
 		return ret;
 	ret = pci_init_hbm(ndev);
+	if (ret)
+		return ret;
+	ret = neuron_power_start(ndev);
 	if (ret)
 		return ret;
 	ret = neuron_irq_init(ndev);
@@ -261,6 +255,8 @@ static int neuron_pci_probe(struct pci_dev *pdev, const struct pci_device_id *id
 	if (ret)
 		return ret;
 	neuron_debugfs_init(ndev);
+	/* What a bus reset after an error goes back to. */
+	pci_save_state(pdev);
 	drm_info(&ndev->drm, "%s: %u cores, %llu MiB of HBM, execution interface %u.%u\n",
 		 hal->name, ndev->cores, ndev->hbm.total / SZ_1M,
 		 FIELD_GET(EXI_VERSION_MAJOR_MASK, ndev->exec_version),
@@ -273,6 +269,8 @@ static void neuron_pci_remove(struct pci_dev *pdev)
 {
 	struct neuron_device *ndev = pci_get_drvdata(pdev);
 
+	/* Nobody inside waits for a device that is down. */
+	neuron_power_dead(ndev);
 	drm_dev_unplug(&ndev->drm);
 }
 
@@ -294,4 +292,5 @@ struct pci_driver neuron_pci_driver = {
 	.probe = neuron_pci_probe,
 	.remove = neuron_pci_remove,
 	.shutdown = neuron_pci_shutdown,
+	.err_handler = &neuron_error_handlers,
 };

@@ -134,8 +134,15 @@ static struct neuron_prog *prog_create(struct neuron_file *nfile, const void *im
 		prog->slots[i].rights = le32_to_cpu(slots[i].rights);
 		prog->slots[i].scalar = slots[i].kind == NPROG_SLOT_SCALAR;
 	}
+	/* What is written during a reset is lost. */
+	ret = neuron_power_lock(ndev);
+	if (ret) {
+		neuron_prog_put(prog);
+		return ERR_PTR(ret);
+	}
 	memcpy_toio(neuron_hbm_ptr(&ndev->hbm, &prog->hbm), image, size);
 	wmb(); /* before the doorbell of any launch, which is another mapping */
+	neuron_power_unlock(ndev);
 	return prog;
 }
 

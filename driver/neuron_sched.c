@@ -110,9 +110,13 @@ static bool sched_is_hung(struct neuron_ctx *ctx)
 {
 	u32 status, started;
 
-	/* Before looking for records: one that comes in between is no reason to worry. */
-	started = neuron_reg_read(&ctx->ndev->exi, neuron_ctx_reg(ctx, EXI_Q_STARTED));
-	status = neuron_reg_read(&ctx->ndev->exi, neuron_ctx_reg(ctx, EXI_Q_STATUS));
+	scoped_guard(spinlock_irqsave, &ctx->core->lock) {
+		if (!ctx->running)
+			return false;
+		/* Before looking for records: one that comes in between is no reason to worry. */
+		started = neuron_reg_read(&ctx->ndev->exi, neuron_ctx_reg(ctx, EXI_Q_STARTED));
+		status = neuron_reg_read(&ctx->ndev->exi, neuron_ctx_reg(ctx, EXI_Q_STATUS));
+	}
 	neuron_ctx_drain(ctx);
 
 	guard(spinlock_irqsave)(&ctx->core->lock);

@@ -20,6 +20,8 @@ extern const struct CMUnitTest stream_tests[];
 extern const size_t stream_tests_count;
 extern const struct CMUnitTest life_tests[];
 extern const size_t life_tests_count;
+extern const struct CMUnitTest reset_tests[];
+extern const size_t reset_tests_count;
 extern const struct CMUnitTest alloc_tests[];
 extern const size_t alloc_tests_count;
 

@@ -26,6 +26,7 @@ int main(int argc, char **argv)
 	failed += RUN(launch);
 	failed += RUN(stream);
 	failed += RUN(alloc);
+	failed += RUN(reset);
 	failed += RUN(life);
 	return failed != 0;
 }
