@@ -285,6 +285,7 @@ void nm_core_destroy(struct nm_core *core)
 	pthread_cond_destroy(&core->work);
 	pthread_mutex_destroy(&core->lock);
 	nm_check_destroy(core->check);
+	free(core->chain.node);
 	nm_exec_fini(&core->sim.exec);
 	free(core);
 }

@@ -13,6 +13,7 @@
 #include "neuron_isa.h"
 
 struct nm_core;
+struct nm_report;
 
 /* Memories of one core; EXI_SBUF_BYTES and EXI_PSUM_BYTES report the same. */
 #define NM_SBUF_BYTES	   (192u << 10) /* a partition, that programs may use */
@@ -41,6 +42,8 @@ struct nm_core_bus {
 	void (*log)(void *dev, int level, const char *text);
 	/* EXI_FEATURES as set by the host. */
 	uint32_t (*features)(void *dev);
+
+	struct nm_report *report; /* report.h; NULL: none */
 
 	/* Checking mode. NM_CHECK_*; 0: off, and the functions are not called. */
 	uint32_t check;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "report.h"
 
 #define HBM_DEFAULT    (4ull << 30)
 #define HBM_MIN	       (64ull << 20)
@@ -646,6 +647,28 @@ static void log_findings(struct nm_device *dev)
 			       (unsigned long long)atomic_load(&dev->found[i]), names[i]);
 }
 
+void nm_device_flush(struct nm_device *dev)
+{
+	int ret = dev->report ? nm_report_write(dev->report) : 0;
+
+	if (ret)
+		nm_log(dev, NM_LOG_ERROR, "can't write the report '%s': %s", dev->config.report,
+		       strerror(-ret));
+	log_findings(dev);
+}
+
+static int create_report(struct nm_device *dev)
+{
+	char path[4096];
+
+	if (!dev->config.report)
+		return 0;
+	snprintf(path, sizeof(path), dev->config.number ? "%s.%u" : "%s", dev->config.report,
+		 dev->config.number);
+	dev->report = nm_report_create(path);
+	return dev->report ? 0 : -ENOMEM;
+}
+
 static int create_cores(struct nm_device *dev)
 {
 	const struct nm_core_bus bus = {
@@ -658,6 +681,7 @@ static int create_cores(struct nm_device *dev)
 		.notify_error = core_bus_notify,
 		.log = core_bus_log,
 		.features = core_bus_features,
+		.report = dev->report,
 		.check = dev->config.check,
 		.unwritten = core_bus_unwritten,
 		.written = core_bus_written,
@@ -736,6 +760,8 @@ int nm_device_create(const struct nm_config *config, struct nm_device **out)
 	if (!ret)
 		ret = nm_hbm_init(dev);
 	if (!ret)
+		ret = create_report(dev);
+	if (!ret)
 		ret = create_cores(dev);
 	if (!ret)
 		ret = nm_mgmt_init(dev);
@@ -771,8 +797,8 @@ void nm_device_destroy(struct nm_device *dev)
 	for (unsigned int c = 0; c < NM_CORES; c++)
 		if (dev->core[c])
 			nm_core_destroy(dev->core[c]);
-	if (dev->config.check)
-		log_findings(dev);
+	nm_device_flush(dev);
+	nm_report_destroy(dev->report);
 	for (unsigned int i = 0; i < dev->n_blocks; i++)
 		nm_block_fini(&dev->blocks[i]);
 	free(dev->blocks);

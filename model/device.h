@@ -124,6 +124,8 @@ struct nm_device {
 	int hbm_fd;
 	uint8_t *hbm;
 
+	struct nm_report *report; /* NULL: none */
+
 	/* Checking mode. A bit for each byte of hbm that was written; NULL: not looked at. */
 	uint8_t *hbm_written;
 	_Atomic uint64_t found[32]; /* by bit of NM_CHECK_* */

@@ -412,6 +412,7 @@ int nm_inproc_open(const struct nm_inproc_config *config, struct nm_inproc **out
 		.serial = config->serial,
 		.device_id = config->device_id,
 		.check = config->check,
+		.report = config->report,
 		.log_level = config->log_level,
 		.log = on_log,
 		.irq = on_irq,
@@ -477,6 +478,11 @@ static void free_table_items(struct nm_inproc *ip)
 			ip_bo_put(ip, bo);
 	}
 	ip_bo_reap(ip);
+}
+
+void nm_inproc_flush(struct nm_inproc *ip)
+{
+	nm_device_flush(ip->dev);
 }
 
 void nm_inproc_close(struct nm_inproc *ip)

@@ -29,6 +29,7 @@ struct nm_inproc_config {
 	unsigned int device_id;
 	uint64_t exec_timeout_ns; /* a launch that runs longer is stopped; 0: never */
 	uint32_t check; /* NM_CHECK_* */
+	const char *report; /* as in nm_config */
 	int log_level; /* NM_LOG_* */
 	nm_log_fn log; /* NULL: stderr */
 	void *user; /* passed to log */
@@ -38,6 +39,9 @@ struct nm_inproc_config {
 int nm_inproc_open(const struct nm_inproc_config *config, struct nm_inproc **ip);
 /* No call may be under way. Everything that is left is cancelled and freed. */
 void nm_inproc_close(struct nm_inproc *ip);
+
+/* As nm_device_flush(). */
+void nm_inproc_flush(struct nm_inproc *ip);
 
 struct nm_inproc_facts {
 	uint32_t arch;

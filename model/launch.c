@@ -5,6 +5,7 @@
 
 #include "core_priv.h"
 #include "neuron_model.h"
+#include "report.h"
 
 #define PS_PER_NS 1000
 
@@ -152,12 +153,18 @@ static void take_over(struct nm_core *core, const struct nm_program *program, ui
 		core->dirty[ISA_SPACE_PSUM] = program->psum_end;
 }
 
-static void run(struct nm_core *core, const struct nm_program *program, struct exi_record *rec,
-		struct nm_fault *fault)
+static void run(struct nm_core *core, uint64_t id, const struct nm_program *program,
+		struct exi_record *rec, struct nm_fault *fault)
 {
+	struct nm_report *report = core->bus.report;
+	struct nm_chain *chain = NULL;
 	struct nm_sim_result result;
 
-	nm_sim_run(&core->sim, program, core->time_ps, &result);
+	if (report && nm_report_wants(report, id))
+		chain = &core->chain;
+	nm_sim_run(&core->sim, program, core->time_ps, chain, &result);
+	if (report && result.fault.status == EXI_OK)
+		nm_report_add(report, id, program, &result, result.end_ps - core->time_ps, chain);
 	core->time_ps = result.end_ps;
 	*fault = result.fault;
 	rec->dma_bytes = result.dma_bytes;
@@ -170,14 +177,14 @@ static void run(struct nm_core *core, const struct nm_program *program, struct e
 }
 
 /* What is found is found before the launch, lest it hangs; it runs all the same. */
-static void run_checked(struct nm_core *core, const struct nm_program *program,
+static void run_checked(struct nm_core *core, uint64_t id, const struct nm_program *program,
 			struct exi_record *rec, struct nm_fault *fault)
 {
 	const struct nm_check_launch l = { program, core->table };
 	struct nm_fault found;
 	bool any = nm_check_before(core->check, &l, &found);
 
-	run(core, program, rec, fault);
+	run(core, id, program, rec, fault);
 	nm_check_after(core->check, &l);
 	if (any && fault->status == EXI_OK)
 		*fault = found;
@@ -244,9 +251,9 @@ static void execute(struct nm_core *core, unsigned int queue, const struct nm_se
 		return;
 	take_over(core, program, setup->owner);
 	if (core->check)
-		run_checked(core, program, rec, fault);
+		run_checked(core, l->program_id, program, rec, fault);
 	else
-		run(core, program, rec, fault);
+		run(core, l->program_id, program, rec, fault);
 	if (traced)
 		nm_trace_end(core, queue, start_ps, core->time_ps);
 }

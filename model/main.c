@@ -44,7 +44,8 @@ enum {
 	KEY_CONTROL,
 	KEY_CHIP,
 	KEY_SILICON,
-	KEY_CHECK
+	KEY_CHECK,
+	KEY_REPORT
 };
 
 static const struct argp_option option_table[] = {
@@ -78,6 +79,10 @@ static const struct argp_option option_table[] = {
 	  "look for races and the like in programs: " NM_CHECK_WORDS " (hbm has no effect here: "
 	  "the client writes HBM "
 	  "unseen)",
+	  0 },
+	{ "report", KEY_REPORT, "FILE", 0,
+	  "write what programs did with the device's time to FILE when a client disconnects; of "
+	  "several devices, for all but the first, to FILE.N",
 	  0 },
 	{ "control", KEY_CONTROL, "PATH", 0,
 	  "UNIX socket for commands, which see below; neuron-model-ctl sends them. Given several "
@@ -154,6 +159,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_LOG:
 		o->config.log_level = log_level(state, arg);
+		break;
+	case KEY_REPORT:
+		o->config.report = arg;
 		break;
 	case KEY_CHECK:
 		if (nm_check_parse(arg, &o->config.check))

@@ -68,6 +68,9 @@ struct nm_config {
 	uint64_t serial; /* 0: a fixed default */
 	unsigned int device_id; /* position in the server, MISC RAM device id */
 	uint32_t check; /* NM_CHECK_* */
+	/* File for a report of what programs do with the device's time, docs/report.md; of a server's
+	 * devices but the first with ".N" behind it. NULL: none. */
+	const char *report;
 	int log_level; /* NM_LOG_*, messages above it are dropped */
 	nm_log_fn log; /* NULL: stderr */
 	void (*irq)(void *user, unsigned int vector); /* MSI-X vector fired, unmasked */
@@ -121,6 +124,9 @@ int nm_dma_unmap(struct nm_device *dev, uint64_t iova, uint64_t size);
 
 /* Guest errors since creation, those of a kind already reported included. */
 uint64_t nm_guest_errors(struct nm_device *dev);
+
+/* Writes the report, and logs the sums of the checking mode, as they are so far. As destroying does. */
+void nm_device_flush(struct nm_device *dev);
 
 /* Findings of the checking mode in all launches since creation; kind: one NM_CHECK_*. */
 uint64_t nm_check_found(struct nm_device *dev, uint32_t kind);

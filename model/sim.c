@@ -85,6 +85,26 @@ static unsigned int unmet_wait(const struct nm_sim *s, const struct nm_inst *ins
 	return i;
 }
 
+static bool chained(const struct nm_sim *s)
+{
+	return __builtin_expect(s->chain != NULL, 0);
+}
+
+/* What the instruction that an engine issues next has waited for last. */
+static void chain_cause(struct nm_sim *s, unsigned int engine, bool waited)
+{
+	struct nm_chain *t = s->chain;
+
+	if (waited && t->waker != NM_NODE_NONE) {
+		t->cause[engine] = t->waker;
+		t->why[engine] = NM_WHY_SEMAPHORE;
+		t->sem[engine] = t->waker_sem;
+		return;
+	}
+	t->cause[engine] = t->before[engine];
+	t->why[engine] = t->before[engine] == NM_NODE_NONE ? NM_WHY_LAUNCH : NM_WHY_ENGINE;
+}
+
 /* Looks at the instruction at pc; ps: the time at which semaphores are as they are. */
 static void look(struct nm_sim *s, unsigned int engine, uint64_t ps)
 {
@@ -94,6 +114,8 @@ static void look(struct nm_sim *s, unsigned int engine, uint64_t ps)
 
 	seq->blocked = s->hung >> engine & 1 || unmet_wait(s, inst) < inst->n_waits;
 	seq->ready_ps = seq->free_ps > ps ? seq->free_ps : ps;
+	if (chained(s))
+		chain_cause(s, engine, ps > seq->free_ps);
 }
 
 static void wake(struct nm_sim *s, uint64_t ps)
@@ -115,33 +137,99 @@ static bool update(struct nm_sim *s, const struct nm_event *ev)
 				     inst->update_sem[i], ISA_SEM_MAX);
 		atomic_store_explicit(&s->sem[inst->update_sem[i]], sum, memory_order_relaxed);
 	}
-	if (inst->n_updates)
-		wake(s, ev->ps);
+	if (!inst->n_updates)
+		return true;
+	if (chained(s)) {
+		s->chain->waker = ev->node;
+		s->chain->waker_sem = inst->update_sem[0];
+	}
+	wake(s, ev->ps);
+	if (chained(s))
+		s->chain->waker = NM_NODE_NONE;
 	return true;
 }
 
 /* --- instructions ------------------------------------------------------------------------ */
 
-/*
- * When a transfer issued at *ps is complete; *ps becomes its start. It takes its turn in its queue,
- * then shares the DMA engines with those of other queues.
- */
-static uint64_t schedule_dma(struct nm_sim *s, const struct nm_dma *dma, uint64_t *ps)
+/* When a transfer moves data, and what it waited for before. */
+struct turn {
+	uint64_t start_ps; /* its turn in its queue */
+	uint64_t first_ps, last_ps;
+	unsigned int engine; /* the DMA engine that is done last */
+	uint8_t why;
+};
+
+/* A transfer issued at ps takes its turn in its queue, then shares the DMA engines with those of other
+ * queues. */
+static struct turn schedule_dma(struct nm_sim *s, const struct nm_dma *dma, uint64_t ps)
 {
-	uint64_t start = *ps + nm_dma_start_ps, end = 0;
+	uint64_t start = ps + nm_dma_start_ps;
 	uint64_t share = dma->cost_ps / dma->engines;
+	struct turn t = { .why = NM_WHY_LAUNCH };
 
-	if (start < s->queue_ps[dma->queue])
+	if (start < s->queue_ps[dma->queue]) {
 		start = s->queue_ps[dma->queue];
-	for (unsigned int i = 0; i < dma->engines; i++) {
-		uint64_t *engine = &s->engine_ps[s->next_engine++ % NM_DMA_ENGINES];
-
-		*engine = (*engine > start ? *engine : start) + share;
-		end = *engine > end ? *engine : end;
+		t.why = NM_WHY_QUEUE;
 	}
-	s->queue_ps[dma->queue] = end;
-	*ps = start;
-	return end + nm_dma_end_ps;
+	for (unsigned int i = 0; i < dma->engines; i++) {
+		unsigned int e = s->next_engine++ % NM_DMA_ENGINES;
+		uint64_t first = s->engine_ps[e] > start ? s->engine_ps[e] : start;
+
+		s->engine_ps[e] = first + share;
+		if (s->engine_ps[e] > t.last_ps) {
+			t.first_ps = first;
+			t.last_ps = s->engine_ps[e];
+			t.engine = e;
+		}
+	}
+	if (t.first_ps > start)
+		t.why = NM_WHY_DMA;
+	s->queue_ps[dma->queue] = t.last_ps;
+	t.start_ps = start;
+	return t;
+}
+
+/* Notes who is behind this transfer on its queue and its DMA engines. */
+static void chain_dma(struct nm_sim *s, uint32_t id, struct nm_node *node, const struct nm_dma *dma,
+		      const struct turn *turn)
+{
+	struct nm_chain *t = s->chain;
+
+	node->data_ps = turn->first_ps;
+	node->data_why = turn->why;
+	if (turn->why == NM_WHY_QUEUE)
+		node->data_cause = t->queue[dma->queue];
+	else if (turn->why == NM_WHY_DMA)
+		node->data_cause = t->dma[turn->engine];
+	t->queue[dma->queue] = id;
+	for (unsigned int i = 0; i < dma->engines; i++)
+		t->dma[(s->next_engine - 1 - i) % NM_DMA_ENGINES] = id;
+}
+
+/* Node of the instruction that an engine issues. */
+static uint32_t chain_issue(struct nm_sim *s, unsigned int engine, const struct nm_inst *inst,
+			    uint64_t start, uint64_t end, const struct turn *turn)
+{
+	struct nm_chain *t = s->chain;
+	struct nm_node *node = nm_chain_add(t);
+	uint32_t id = t->n - 1;
+
+	*node = (struct nm_node){ .start_ps = start,
+				  .free_ps = s->seq[engine].free_ps,
+				  .end_ps = end,
+				  .pc = s->seq[engine].pc,
+				  .cause = t->cause[engine],
+				  .data_cause = NM_NODE_NONE,
+				  .engine = (uint8_t)engine,
+				  .opcode = inst->opcode,
+				  .why = t->why[engine],
+				  .sem = t->sem[engine] };
+	if (inst->opcode == ISA_DMA)
+		chain_dma(s, id, node, inst->dma, turn);
+	t->before[engine] = id;
+	if (t->last == NM_NODE_NONE || end > t->node[t->last].end_ps)
+		t->last = id;
+	return id;
 }
 
 static bool complete(struct nm_sim *s)
@@ -167,29 +255,36 @@ static void issue(struct nm_sim *s, unsigned int engine)
 	const struct nm_stream *stream = &s->program->stream[engine];
 	struct nm_sequencer *seq = &s->seq[engine];
 	const struct nm_inst *inst = &stream->inst[seq->pc];
-	uint64_t start = seq->ready_ps, busy = inst->busy_ps, end;
+	uint64_t start = seq->ready_ps, busy = inst->busy_ps, begin = start, end;
+	uint32_t node = NM_NODE_NONE;
+	struct turn turn = { 0 };
 
 	if (__builtin_expect(s->clock != 100, 0))
 		busy = busy * 100 / s->clock;
 	seq->free_ps = start + busy;
 	s->result->busy_ps[engine] += busy;
 	if (inst->opcode == ISA_DMA) {
-		start = seq->free_ps;
-		end = schedule_dma(s, inst->dma, &start);
+		turn = schedule_dma(s, inst->dma, seq->free_ps);
+		begin = turn.start_ps;
+		end = turn.last_ps + nm_dma_end_ps;
 	} else {
 		if (inst->opcode != ISA_HALT && inst->opcode != ISA_NOP)
 			nm_exec_compute(&s->exec, inst);
 		end = seq->free_ps + inst->latency_ps;
 		s->result->insts[engine]++;
 	}
+	if (chained(s))
+		node = chain_issue(s, engine, inst, start, end, &turn);
 	if (inst->n_updates || inst->opcode == ISA_DMA)
-		push(s,
-		     (struct nm_event){
-			     .ps = end, .inst = inst, .pc = seq->pc, .engine = (uint8_t)engine });
+		push(s, (struct nm_event){ .ps = end,
+					   .inst = inst,
+					   .pc = seq->pc,
+					   .node = node,
+					   .engine = (uint8_t)engine });
 	else if (end > s->result->end_ps)
 		s->result->end_ps = end;
 	if (__builtin_expect(s->trace != NULL, 0))
-		s->trace(s->user, engine, seq->pc, start, end);
+		s->trace(s->user, engine, seq->pc, begin, end);
 	seq->pc++;
 	if (seq->pc == stream->count)
 		seq->done = true;
@@ -292,8 +387,19 @@ static uint32_t take_hangs(struct nm_sim *s, const struct nm_program *program)
 	return hung;
 }
 
+static void begin_chain(struct nm_chain *t, uint64_t ps)
+{
+	t->n = 0;
+	t->failed = false;
+	t->begin_ps = ps;
+	t->last = t->waker = t->hbm = NM_NODE_NONE;
+	memset(t->before, 0xff, sizeof(t->before));
+	memset(t->queue, 0xff, sizeof(t->queue));
+	memset(t->dma, 0xff, sizeof(t->dma));
+}
+
 void nm_sim_run(struct nm_sim *s, const struct nm_program *program, uint64_t start_ps,
-		struct nm_sim_result *result)
+		struct nm_chain *chain, struct nm_sim_result *result)
 {
 	uint64_t first_ps = start_ps + nm_launch_start_ps;
 
@@ -303,6 +409,9 @@ void nm_sim_run(struct nm_sim *s, const struct nm_program *program, uint64_t sta
 	result->end_ps = first_ps;
 	s->program = program;
 	s->result = result;
+	s->chain = chain;
+	if (chain)
+		begin_chain(chain, first_ps);
 	s->hung = take_hangs(s, program);
 	s->clock = atomic_load_explicit(&s->percent, memory_order_relaxed);
 	s->n_events = 0;

@@ -15,6 +15,7 @@
 #include "decode.h"
 #include "exec.h"
 #include "timing.h"
+#include "chain.h"
 
 /* Effects that are under way; an engine that would add one more waits for the oldest. */
 #define NM_SIM_EVENTS 4096
@@ -42,6 +43,7 @@ struct nm_event {
 	uint64_t order; /* among those of one time */
 	const struct nm_inst *inst;
 	uint32_t pc;
+	uint32_t node; /* in the chain */
 	uint8_t engine;
 };
 
@@ -72,6 +74,7 @@ struct nm_sim {
 	uint32_t clock; /* percent */
 	const struct nm_program *program;
 	struct nm_sim_result *result;
+	struct nm_chain *chain; /* NULL: none is wanted */
 	struct nm_sequencer seq[EXI_ENGINES];
 	uint64_t queue_ps[ISA_DMA_QUEUES]; /* last byte of the queue's last transfer */
 	uint64_t engine_ps[NM_DMA_ENGINES]; /* DMA engine is free */
@@ -83,9 +86,9 @@ struct nm_sim {
 
 /*
  * Runs a program from device time start_ps on, with exec's slots and constants set. Semaphores
- * start at zero. Returns when all effects are complete or a fault ended it.
+ * start at zero. Returns when all effects are complete or a fault ended it. chain: empty, or NULL.
  */
 void nm_sim_run(struct nm_sim *s, const struct nm_program *program, uint64_t start_ps,
-		struct nm_sim_result *result);
+		struct nm_chain *chain, struct nm_sim_result *result);
 
 #endif /* NM_SIM_H */

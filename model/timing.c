@@ -59,6 +59,11 @@ static uint64_t cycles_ps(uint64_t cycles, unsigned int engine)
 	return cycles * 1000000000u / clock_khz[engine];
 }
 
+uint32_t nm_clock_khz(unsigned int engine)
+{
+	return clock_khz[engine];
+}
+
 uint32_t nm_matmul_cycles(uint32_t columns, bool fp32)
 {
 	uint32_t cycles = columns > MATMUL_CYCLES_MIN ? columns : MATMUL_CYCLES_MIN;

@@ -21,6 +21,9 @@ extern const uint64_t nm_launch_end_ps;
 extern const uint64_t nm_dma_start_ps;
 extern const uint64_t nm_dma_end_ps;
 
+/* Clock of an engine. */
+uint32_t nm_clock_khz(unsigned int engine);
+
 /* Fills in busy_ps and latency_ps of a decoded instruction. */
 void nm_time_control(struct nm_inst *inst, unsigned int engine);
 void nm_time_compute(struct nm_inst *inst, const struct nm_compute *c, unsigned int engine,

@@ -142,8 +142,8 @@ static void rig_found(void *dev, uint32_t kind, uint64_t n)
 	((struct rig *)dev)->findings[__builtin_ctz(kind)] += (unsigned int)n;
 }
 
-/* check: NM_CHECK_* */
-static inline struct rig *rig_create_checking(uint32_t check)
+/* check: NM_CHECK_*; report: NULL, or of the core's. */
+static inline struct rig *rig_create_with(uint32_t check, struct nm_report *report)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 	struct nm_core_bus bus = { .dev = r,
@@ -155,6 +155,7 @@ static inline struct rig *rig_create_checking(uint32_t check)
 				   .notify_error = rig_error,
 				   .log = rig_log,
 				   .features = rig_features,
+				   .report = report,
 				   .check = check,
 				   .unwritten = rig_unwritten,
 				   .written = rig_written,
@@ -171,6 +172,11 @@ static inline struct rig *rig_create_checking(uint32_t check)
 	pthread_cond_init(&r->cond, NULL);
 	assert_int_equal(nm_core_create(&bus, 0, &r->core), 0);
 	return r;
+}
+
+static inline struct rig *rig_create_checking(uint32_t check)
+{
+	return rig_create_with(check, NULL);
 }
 
 static inline struct rig *rig_create(void)

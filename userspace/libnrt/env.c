@@ -190,6 +190,12 @@ static bool parse_model_hbm(struct nrti_config *config, const char *value)
 	return n >= (64ull << 20) && !(n & (n - 1));
 }
 
+static bool parse_model_report(struct nrti_config *config, const char *value)
+{
+	config->model_report = *value ? value : NULL;
+	return true;
+}
+
 static bool parse_model_check(struct nrti_config *config, const char *value)
 {
 	return nrti_check_words(value, &config->model_check);
@@ -216,6 +222,9 @@ static const struct variable variables[] = {
 	  "bytes of each of a virtual device's HBM stacks, a power of two from 64M to 64G (trn1, "
 	  "inf2: 16G)",
 	  parse_model_hbm },
+	{ "NEURON_REPORT", "",
+	  "file for a report of what programs do with a virtual device's time; empty: none",
+	  parse_model_report },
 	{ "NEURON_CHECK", "0",
 	  "what a virtual device checks in programs: 0, 1 (all), or a list of race, uninit, hbm, "
 	  "semaphore, psum, all, warn",

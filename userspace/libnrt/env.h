@@ -32,6 +32,7 @@ struct nrti_config {
 	char model_chip[8];
 	uint32_t model_devices;
 	uint64_t model_hbm_bytes; /* of a stack */
+	const char *model_report; /* the variable's own memory; NULL: none */
 	uint32_t model_check; /* as nrti_check_words() gave it */
 };
 

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #include "inproc.h"
 #include "log.h"
+#include "neuron_topology.h"
 #include "transport.h"
 
 /* The same structures on both sides are passed on as they are. */
@@ -72,6 +74,8 @@ static struct {
 	pthread_mutex_t lock;
 	struct nm_server *server; /* NULL: none, or there is one device only */
 	unsigned int open; /* devices */
+	struct nm_inproc *device[NEURON_SERVER_DEVICES]; /* by number; NULL: not open */
+	pid_t opener; /* process that they belong to */
 } model = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static int server_get(const struct nrti_config *config)
@@ -99,6 +103,23 @@ static void server_put(void)
 	pthread_mutex_unlock(&model.lock);
 }
 
+static void note_device(unsigned int index, struct nm_inproc *dev)
+{
+	pthread_mutex_lock(&model.lock);
+	model.device[index] = dev;
+	model.opener = getpid();
+	pthread_mutex_unlock(&model.lock);
+}
+
+static void forget_device(const struct nm_inproc *dev)
+{
+	pthread_mutex_lock(&model.lock);
+	for (unsigned int i = 0; i < NEURON_SERVER_DEVICES; i++)
+		if (model.device[i] == dev)
+			model.device[i] = NULL;
+	pthread_mutex_unlock(&model.lock);
+}
+
 static int model_open(const struct nrti_config *config, unsigned int index, void **dev)
 {
 	struct nm_inproc_config device = {
@@ -107,6 +128,7 @@ static int model_open(const struct nrti_config *config, unsigned int index, void
 		.cores = config->model_cores,
 		.hbm_bytes = config->model_hbm_bytes,
 		.exec_timeout_ns = config->exec_timeout_ns,
+		.report = config->model_report,
 		.check = config->model_check,
 		.log_level = model_log_level(config->model_check),
 		.log = model_log,
@@ -120,11 +142,26 @@ static int model_open(const struct nrti_config *config, unsigned int index, void
 	ret = nm_inproc_open(&device, (struct nm_inproc **)dev);
 	if (ret)
 		server_put();
+	else
+		note_device(index, *dev);
 	return ret;
+}
+
+/* Most programs end without closing the runtime. */
+__attribute__((destructor)) static void at_exit(void)
+{
+	if (model.opener != getpid())
+		return;
+	pthread_mutex_lock(&model.lock);
+	for (unsigned int i = 0; i < NEURON_SERVER_DEVICES; i++)
+		if (model.device[i])
+			nm_inproc_flush(model.device[i]);
+	pthread_mutex_unlock(&model.lock);
 }
 
 static void model_close(void *dev)
 {
+	forget_device(dev);
 	nm_inproc_close(dev);
 	server_put();
 }

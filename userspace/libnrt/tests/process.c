@@ -223,6 +223,44 @@ static void findings_become_errors(void **state)
 	in_child(check_findings, NULL);
 }
 
+/* Ends without closing the runtime, as most programs do. */
+static int run_and_exit(void *arg)
+{
+	const char *path = arg;
+	nrtx_stream_t *stream;
+	size_t size;
+	void *image;
+
+	setenv("NEURON_REPORT", path, 1);
+	CHECK(1, !nrtx_stream_create(0, 0, &stream));
+	image = two_engines(true, &size);
+	CHECK(2, !run_once(stream, image, size, NULL, 0));
+	exit(0);
+}
+
+static void programs_are_reported(void **state)
+{
+	const char *transport = getenv("NEURON_RT_TRANSPORT");
+	char path[] = "/tmp/neuron-report-XXXXXX", text[4096] = "";
+	int fd = mkstemp(path);
+	FILE *f;
+
+	(void)state;
+	if (!transport || strcmp(transport, "model"))
+		skip();
+	assert_true(fd >= 0);
+	close(fd);
+	fflush(NULL);
+	in_child(run_and_exit, path);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
+	fclose(f);
+	unlink(path);
+	assert_non_null(strstr(text, "program 'ordered': 1 launches"));
+	assert_non_null(strstr(text, "semaphore 0 of vector 0"));
+}
+
 /* --- fork ------------------------------------------------------------------------------------ */
 
 struct family {
@@ -495,6 +533,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(variables_are_checked),
 		cmocka_unit_test(findings_become_errors),
+		cmocka_unit_test(programs_are_reported),
 		cmocka_unit_test(a_missing_device_is_explained),
 		cmocka_unit_test(fork_is_detected),
 		cmocka_unit_test(threads_do_not_disturb_each_other),
