@@ -21,6 +21,11 @@ static inline void neuron_buddy_set_lock(struct gpu_buddy *mm, struct mutex *loc
 #define gpu_buddy_driver_set_lock neuron_buddy_set_lock
 #endif
 
+#ifndef NEURON_HAVE_DMA_BUF_INVALIDATE
+#define dma_buf_invalidate_mappings dma_buf_move_notify
+#define invalidate_mappings	    move_notify
+#endif
+
 #ifndef NEURON_HAVE_GEM_RESIDENT_ACTIVE
 #define DRM_GEM_OBJECT_ACTIVE 0
 #endif

@@ -26,6 +26,7 @@
 
 #include "neuron_copy.h"
 #include "neuron_drv.h"
+#include "neuron_evict.h"
 #include "neuron_fence.h"
 #include "neuron_gem.h"
 #include "neuron_prime.h"
@@ -51,6 +52,7 @@ struct neuron_copy_job {
 	struct drm_gem_object *dst; /* counted; NULL for a scrub, whose bo waits for it anyway */
 	struct neuron_fence *done;
 	bool started; /* @done was initialised */
+	bool move; /* somebody else may need it: runs after its file is closed, too */
 
 	/* Protected by the engine's lock from run_job until @done signals. */
 	struct list_head node;
@@ -72,17 +74,19 @@ static struct neuron_copy_engine *to_copy_engine(struct drm_gpu_scheduler *sched
 	return container_of(sched, struct neuron_copy_engine, sched);
 }
 
-static void span_init(struct neuron_device *ndev, struct neuron_span *span, struct neuron_bo *bo,
-		      u64 offset)
+static void span_init_hbm(struct neuron_span *span, struct neuron_bo *bo, u64 offset)
+{
+	memset(span, 0, sizeof(*span));
+	span->addr = bo->hbm.addr + offset;
+	span->left = bo->base.size - offset;
+}
+
+static void span_init_host(struct neuron_device *ndev, struct neuron_span *span,
+			   struct neuron_bo *bo, u64 offset)
 {
 	struct scatterlist *sg;
 
 	memset(span, 0, sizeof(*span));
-	if (bo->flags & DRM_NEURON_BO_HBM) {
-		span->addr = bo->hbm.addr + offset;
-		span->left = bo->base.size - offset;
-		return;
-	}
 	sg = bo->sgt->sgl;
 	while (offset >= sg_dma_len(sg)) {
 		offset -= sg_dma_len(sg);
@@ -92,6 +96,16 @@ static void span_init(struct neuron_device *ndev, struct neuron_span *span, stru
 	span->host_base = ndev->hal->host_base;
 	span->addr = (span->host_base | sg_dma_address(sg)) + offset;
 	span->left = sg_dma_len(sg) - offset;
+}
+
+/* Where the buffer is now: its reservation is held, or nobody else knows it yet. */
+static void span_init(struct neuron_device *ndev, struct neuron_span *span, struct neuron_bo *bo,
+		      u64 offset)
+{
+	if (neuron_bo_is_in_hbm(bo))
+		span_init_hbm(span, bo, offset);
+	else
+		span_init_host(ndev, span, bo, offset);
 }
 
 static void span_advance(struct neuron_span *span, u32 bytes)
@@ -211,7 +225,7 @@ static struct dma_fence *copy_start(struct drm_sched_job *base)
 	struct neuron_fence *fence = job->done;
 	int idx;
 
-	if (READ_ONCE(job->nfile->closed))
+	if (READ_ONCE(job->nfile->closed) && !job->move)
 		return ERR_PTR(-ECANCELED);
 	if (job->src && !(neuron_bo_is_clean(to_neuron_bo(job->src)) &&
 			  neuron_bo_is_clean(to_neuron_bo(job->dst))))
@@ -682,6 +696,37 @@ err_job:
 	return ret;
 }
 
+/**
+ * neuron_copy_move - Copy an HBM buffer between HBM and its host memory, and wait
+ * @bo: the buffer, its reservation held, with both
+ * @out: from HBM?
+ *
+ * Context: Process, inside drm_dev_enter().
+ * Return: 0, -ENOMEM, -ERESTARTSYS, or how the copy failed.
+ */
+int neuron_copy_move(struct neuron_bo *bo, bool out)
+{
+	struct neuron_file *nfile = bo->nfile;
+	struct neuron_span hbm, host;
+	struct neuron_copy_job *job;
+	struct dma_fence *fence;
+	int ret;
+
+	job = copy_job_create(nfile, &nfile->scrub);
+	if (IS_ERR(job))
+		return PTR_ERR(job);
+	job->move = true;
+	span_init_hbm(&hbm, bo, 0);
+	span_init_host(nfile->ndev, &host, bo, 0);
+	copy_job_set(job, out ? &hbm : &host, out ? &host : &hbm, bo->base.size);
+	fence = copy_job_push(&nfile->scrub, job);
+	/* Until then both belong to the device, whoever wants to interrupt us. */
+	dma_fence_wait(fence, false);
+	ret = dma_fence_get_status(fence);
+	dma_fence_put(fence);
+	return ret < 0 ? ret : 0;
+}
+
 static int copy_check(struct drm_device *drm, const struct drm_neuron_copy *args,
 		      struct drm_gem_object *src, struct drm_gem_object *dst)
 {
@@ -705,14 +750,40 @@ static int copy_check(struct drm_device *drm, const struct drm_neuron_copy *args
 	return 0;
 }
 
+/* With both buffers locked: where they are stays right until the job is done. */
+static int copy_bind(struct neuron_copy_job *job, const struct drm_neuron_copy *args)
+{
+	struct neuron_bo *src = to_neuron_bo(job->src), *dst = to_neuron_bo(job->dst);
+	struct neuron_device *ndev = job->nfile->ndev;
+	struct neuron_span from, to;
+	int ret;
+
+	ret = neuron_prime_map(src);
+	if (!ret)
+		ret = neuron_prime_map(dst);
+	if (ret)
+		return ret;
+	span_init(ndev, &from, src, args->src_offset);
+	span_init(ndev, &to, dst, args->dst_offset);
+	copy_job_set(job, &from, &to, args->size);
+	ret = neuron_bo_wait(&job->base, job->src, false);
+	if (!ret)
+		ret = neuron_bo_wait(&job->base, job->dst, true);
+	return ret;
+}
+
 /* Lock the buffers, make the job wait for what is done with them before, push it. */
 static int copy_submit(struct neuron_copy_queue *queue, struct neuron_copy_job *job,
-		       struct neuron_sync_outs *outs)
+		       const struct drm_neuron_copy *args, struct neuron_sync_outs *outs)
 {
+	struct neuron_evict *evict = &job->nfile->ndev->evict;
 	struct dma_fence *fence;
 	struct drm_exec exec;
 	int ret = 0;
 
+	ret = down_read_interruptible(&evict->queue_sem);
+	if (ret)
+		return ret;
 	drm_exec_init(&exec, DRM_EXEC_INTERRUPTIBLE_WAIT | DRM_EXEC_IGNORE_DUPLICATES, 2);
 	drm_exec_until_all_locked(&exec) {
 		ret = drm_exec_prepare_obj(&exec, job->src, NEURON_BO_FENCES);
@@ -725,17 +796,18 @@ static int copy_submit(struct neuron_copy_queue *queue, struct neuron_copy_job *
 			break;
 	}
 	if (!ret)
-		ret = neuron_bo_wait(&job->base, job->src, false);
-	if (!ret)
-		ret = neuron_bo_wait(&job->base, job->dst, true);
+		ret = copy_bind(job, args);
 	if (ret)
 		goto out;
 
+	neuron_evict_used(to_neuron_bo(job->src));
+	neuron_evict_used(to_neuron_bo(job->dst));
 	fence = copy_job_push(queue, job);
 	neuron_sync_out_publish(outs, fence);
 	dma_fence_put(fence);
 out:
 	drm_exec_fini(&exec);
+	up_read(&evict->queue_sem);
 	return ret;
 }
 
@@ -753,7 +825,6 @@ int neuron_ioctl_copy(struct drm_device *drm, void *data, struct drm_file *file)
 	struct neuron_copy_queue *queue = &nfile->copy;
 	struct drm_neuron_copy *args = data;
 	struct neuron_sync_outs outs = {};
-	struct neuron_span from, to;
 	struct neuron_copy_job *job;
 	int ret, idx;
 
@@ -780,15 +851,11 @@ int neuron_ioctl_copy(struct drm_device *drm, void *data, struct drm_file *file)
 	ret = copy_check(drm, args, job->src, job->dst);
 	if (ret)
 		goto err_dev;
-	span_init(nfile->ndev, &from, to_neuron_bo(job->src), args->src_offset);
-	span_init(nfile->ndev, &to, to_neuron_bo(job->dst), args->dst_offset);
-	copy_job_set(job, &from, &to, args->size);
-
 	ret = neuron_sync_in(file, &args->in, &job->base);
 	if (!ret)
 		ret = neuron_sync_out_prepare(file, &args->out, &outs);
 	if (!ret)
-		ret = copy_submit(queue, job, &outs);
+		ret = copy_submit(queue, job, args, &outs);
 	neuron_sync_out_free(&outs);
 	if (ret)
 		goto err_dev;

@@ -91,6 +91,7 @@ void neuron_copy_drain(struct neuron_device *ndev);
 int neuron_copy_queue_init(struct neuron_device *ndev, struct neuron_copy_queue *queue);
 void neuron_copy_queue_fini(struct neuron_copy_queue *queue);
 int neuron_copy_scrub(struct neuron_file *nfile, struct neuron_bo *bo);
+int neuron_copy_move(struct neuron_bo *bo, bool out);
 int neuron_ioctl_copy(struct drm_device *drm, void *data, struct drm_file *file);
 
 #endif /* __NEURON_COPY_H__ */

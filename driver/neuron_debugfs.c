@@ -3,6 +3,7 @@
  * /sys/kernel/debug/accel/<pci address>/:
  *   hbm           total and used bytes, then the allocator's view of each stack
  *   hbm_used      bytes that buffers and programs of all users occupy
+ *   evict         bytes in host memory that belong into HBM, moves to there and back
  *   contexts      one line for each context of any user
  *   stall_detect  1 (reset value): programs whose engines all wait for each other
  *                 fault; 0: they hang until they time out
@@ -39,6 +40,16 @@ static int debugfs_hbm_used(struct seq_file *m, void *unused)
 	struct drm_debugfs_entry *entry = m->private;
 
 	seq_printf(m, "%llu\n", neuron_hbm_used(&to_neuron_device(entry->dev)->hbm));
+	return 0;
+}
+
+static int debugfs_evict(struct seq_file *m, void *unused)
+{
+	struct drm_debugfs_entry *entry = m->private;
+	struct neuron_evict *evict = &to_neuron_device(entry->dev)->evict;
+
+	seq_printf(m, "bytes %lld\nevictions %lld\nrestores %lld\n", atomic64_read(&evict->bytes),
+		   atomic64_read(&evict->evictions), atomic64_read(&evict->restores));
 	return 0;
 }
 
@@ -127,6 +138,7 @@ DEFINE_DEBUGFS_ATTRIBUTE(debugfs_reset_fops, NULL, debugfs_reset_set, "%llu\n");
 static const struct drm_debugfs_info debugfs_files[] = {
 	{ "hbm", debugfs_hbm, 0 },
 	{ "hbm_used", debugfs_hbm_used, 0 },
+	{ "evict", debugfs_evict, 0 },
 	{ "contexts", debugfs_contexts, 0 },
 };
 

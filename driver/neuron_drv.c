@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Module, DRM driver, open files; see neuron_drv.h for the rules of this folder. */
 
+#include <linux/memcontrol.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
@@ -130,6 +131,7 @@ static u32 query_memory(struct neuron_file *nfile, struct drm_neuron_query_memor
 		.hbm_own = atomic64_read(&nfile->hbm_bytes),
 		.host_own = atomic64_read(&nfile->host_bytes),
 		.granule = NEURON_HBM_GRANULE,
+		.evicted_own = atomic64_read(&nfile->evicted_bytes),
 	};
 	return sizeof(*memory);
 }
@@ -230,6 +232,7 @@ static void neuron_file_free_work(struct work_struct *work)
 	neuron_copy_queue_fini(&nfile->copy);
 	xa_destroy(&nfile->progs);
 	xa_destroy(&nfile->ctxs);
+	mem_cgroup_put(nfile->memcg);
 	kfree(nfile);
 	drm_dev_put(&ndev->drm);
 	if (atomic_dec_and_test(&neuron_files))
@@ -275,6 +278,7 @@ static int neuron_open(struct drm_device *drm, struct drm_file *file)
 	ret = neuron_copy_queue_init(ndev, &nfile->scrub);
 	if (ret)
 		goto err_copy;
+	nfile->memcg = get_mem_cgroup_from_mm(current->mm);
 	drm_dev_get(drm);
 	atomic_inc(&neuron_files);
 	file->driver_priv = nfile;
@@ -378,7 +382,6 @@ const struct drm_driver neuron_drm_driver = {
 	.open = neuron_open,
 	.postclose = neuron_postclose,
 	.gem_prime_import = neuron_prime_import,
-	.gem_prime_import_sg_table = neuron_prime_import_table,
 	.show_fdinfo = neuron_show_fdinfo,
 	.ioctls = neuron_ioctls,
 	.num_ioctls = ARRAY_SIZE(neuron_ioctls),
@@ -427,6 +430,7 @@ int neuron_device_init(struct neuron_device *ndev)
 	init_waitqueue_head(&ndev->power_wait);
 	INIT_WORK(&ndev->recover_work, neuron_power_recover_work);
 	neuron_hbm_init(&ndev->hbm);
+	neuron_evict_init(ndev);
 	ret = drmm_add_action_or_reset(drm, neuron_device_fini_hbm, NULL);
 	if (ret)
 		return ret;
@@ -458,25 +462,6 @@ void neuron_device_settle(struct neuron_device *ndev)
 	flush_workqueue(neuron_free_wq); /* stops contexts */
 	flush_workqueue(ndev->submit_wq); /* frees their jobs */
 	flush_workqueue(neuron_free_wq); /* frees contexts */
-}
-
-/**
- * neuron_device_alloc_hbm - Take HBM for a user
- * @ndev: device
- * @size: bytes, not 0, a multiple of the granule
- * @block: out: the memory, contents unknown
- *
- * Context: Process, no lock held.
- * Return: 0, -ENOSPC, -ENOMEM.
- */
-int neuron_device_alloc_hbm(struct neuron_device *ndev, u64 size, struct neuron_hbm_block *block)
-{
-	int ret = neuron_hbm_alloc(&ndev->hbm, size, block);
-
-	if (ret != -ENOSPC || size > ndev->hbm.total)
-		return ret;
-	neuron_device_settle(ndev);
-	return neuron_hbm_alloc(&ndev->hbm, size, block);
 }
 
 static int __init neuron_init(void)

@@ -2,9 +2,9 @@
 /*
  * The device and its open files.
  *
- * Lock order, outermost first: neuron_device.reset_lock -> reservations of bos
- * -> submit locks (neuron_ctx, neuron_copy_queue) -> neuron_hbm.lock ->
- * neuron_fw.lock -> spinlocks of cores and copy engines -> fence locks.
+ * Lock order, outermost first: neuron_device.reset_lock -> neuron_evict.queue_sem
+ * -> reservations of bos -> submit locks (neuron_ctx, neuron_copy_queue) -> neuron_hbm.lock ->
+ * neuron_fw.lock -> neuron_evict.lock -> spinlocks of cores and copy engines -> fence locks.
  *
  * Life: a neuron_file lives until its file is closed and its last job is done,
  * so that close() waits for nothing; it keeps the drm_device. Hardware is let
@@ -34,6 +34,7 @@
 #include "drm/neuron_accel.h"
 #include "neuron_compat.h"
 #include "neuron_copy.h"
+#include "neuron_evict.h"
 #include "neuron_fw.h"
 #include "neuron_hal.h"
 #include "neuron_hbm.h"
@@ -110,6 +111,8 @@ struct neuron_device {
 	struct neuron_fw fw;
 	/** @hbm: Device memory. */
 	struct neuron_hbm hbm;
+	/** @evict: Who can make room in it. */
+	struct neuron_evict evict;
 	/** @copy: Copy engines. */
 	struct neuron_copy copy;
 	/** @irq: Interrupt vectors. */
@@ -146,6 +149,8 @@ struct neuron_file {
 	struct neuron_device *ndev;
 	/** @client_id: DRM's name of the file, for trace events. */
 	u64 client_id;
+	/** @memcg: Pays for host memory that others' needs make of its HBM; counted or NULL. */
+	struct mem_cgroup *memcg;
 	/** @owner: Tag that keeps the device from mixing files. */
 	u32 owner;
 	/** @closed: The file is closed; nothing of it starts any more. */
@@ -160,8 +165,12 @@ struct neuron_file {
 	struct neuron_copy_queue scrub;
 	/** @hbm_bytes: HBM of its bos and programs. */
 	atomic64_t hbm_bytes;
+	/** @prog_bytes: Part of @hbm_bytes of its programs. */
+	atomic64_t prog_bytes;
 	/** @host_bytes: Host memory of its bos. */
 	atomic64_t host_bytes;
+	/** @evicted_bytes: Part of @host_bytes that belongs into HBM. */
+	atomic64_t evicted_bytes;
 	/** @core_ns: Time that its launches ran on cores. */
 	atomic64_t core_ns;
 	/** @copy_ns: Time that its copies took. */
@@ -191,7 +200,6 @@ void neuron_file_put(struct neuron_file *nfile);
 
 int neuron_device_init(struct neuron_device *ndev);
 void neuron_device_settle(struct neuron_device *ndev);
-int neuron_device_alloc_hbm(struct neuron_device *ndev, u64 size, struct neuron_hbm_block *block);
 unsigned int neuron_timeout_ms(void);
 
 extern const struct drm_driver neuron_drm_driver;

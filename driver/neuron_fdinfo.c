@@ -1,10 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* /proc/PID/fdinfo: Documentation/gpu/drm-usage-stats.rst */
 
+#include <linux/dma-resv.h>
+
 #include <drm/drm_file.h>
 #include <drm/drm_gem.h>
 
 #include "neuron_drv.h"
+#include "neuron_gem.h"
+
+struct fdinfo_memory {
+	struct drm_memory_stats hbm;
+	struct drm_memory_stats host;
+};
+
+/*
+ * An evicted buffer is among those of HBM, but resident in host memory. A look
+ * without locks: buffers may move meanwhile.
+ */
+static void fdinfo_add(struct fdinfo_memory *memory, struct neuron_bo *bo)
+{
+	bool in_hbm = neuron_bo_is_in_hbm(bo);
+	struct drm_memory_stats *of, *at;
+
+	of = bo->flags & DRM_NEURON_BO_HBM ? &memory->hbm : &memory->host;
+	at = in_hbm ? &memory->hbm : &memory->host;
+	if (drm_gem_object_is_shared_for_memory_stats(&bo->base))
+		of->shared += bo->base.size;
+	else
+		of->private += bo->base.size;
+	at->resident += bo->base.size;
+	if (!dma_resv_test_signaled(bo->base.resv, DMA_RESV_USAGE_BOOKKEEP))
+		at->active += bo->base.size;
+}
+
+/* Buffers by handle. Programs are always in HBM. */
+static void fdinfo_collect(struct fdinfo_memory *memory, struct drm_file *file)
+{
+	struct neuron_file *nfile = file->driver_priv;
+	struct drm_gem_object *obj;
+	int id;
+
+	memory->hbm.private = atomic64_read(&nfile->prog_bytes);
+	memory->hbm.resident = memory->hbm.private;
+	guard(spinlock)(&file->table_lock);
+	idr_for_each_entry(&file->object_idr, obj, id) fdinfo_add(memory, to_neuron_bo(obj));
+}
 
 /**
  * neuron_show_fdinfo - What a file used and holds
@@ -13,19 +54,17 @@
  */
 void neuron_show_fdinfo(struct drm_printer *p, struct drm_file *file)
 {
+	const enum drm_gem_object_status keys = DRM_GEM_OBJECT_RESIDENT | DRM_GEM_OBJECT_ACTIVE;
 	struct neuron_file *nfile = file->driver_priv;
 	struct neuron_device *ndev = nfile->ndev;
-	struct drm_memory_stats stats = {};
+	struct fdinfo_memory memory = {};
 
 	drm_printf(p, "drm-engine-core:\t%llu ns\n", (u64)atomic64_read(&nfile->core_ns));
 	drm_printf(p, "drm-engine-capacity-core:\t%u\n", ndev->cores);
 	drm_printf(p, "drm-engine-copy:\t%llu ns\n", (u64)atomic64_read(&nfile->copy_ns));
 	drm_printf(p, "drm-engine-capacity-copy:\t%u\n", ndev->copy.engines);
 
-	stats.private = atomic64_read(&nfile->hbm_bytes);
-	stats.resident = stats.private;
-	drm_print_memory_stats(p, &stats, DRM_GEM_OBJECT_RESIDENT, "hbm");
-	stats.private = atomic64_read(&nfile->host_bytes);
-	stats.resident = stats.private;
-	drm_print_memory_stats(p, &stats, DRM_GEM_OBJECT_RESIDENT, "memory");
+	fdinfo_collect(&memory, file);
+	drm_print_memory_stats(p, &memory.hbm, keys, "hbm");
+	drm_print_memory_stats(p, &memory.host, keys, "memory");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Buffer objects. HBM is contiguous and never moves. Host memory is pages of our
- * own, in the largest pieces that are to be had, or of the caller (neuron_user.c),
+ * Buffer objects. HBM is contiguous; under pressure it moves to host memory and
+ * back (neuron_evict.c). Host memory is pages of our own, in the largest pieces that are to be had, or of the caller (neuron_user.c),
  * mapped for DMA for the buffer's whole life; others' memory comes as a dma-buf
  * (neuron_prime.c). What is ours is zero when the user first sees it: pages by
  * the page allocator, HBM by a copy that everybody waits for (neuron_copy_scrub).
@@ -9,8 +9,10 @@
  */
 
 #include <linux/dma-mapping.h>
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include <drm/drm_drv.h>
@@ -19,6 +21,7 @@
 #include <drm/drm_vma_manager.h>
 
 #include "neuron_drv.h"
+#include "neuron_evict.h"
 #include "neuron_gem.h"
 #include "neuron_prime.h"
 #include "neuron_user.h"
@@ -50,9 +53,10 @@ static void gem_free_pages(struct neuron_bo *bo, unsigned long count)
 	bo->pages = NULL;
 }
 
-static int gem_get_pages(struct neuron_bo *bo)
+/* @zero: __GFP_ZERO, or 0 for who overwrites all of it. */
+static int gem_get_pages(struct neuron_bo *bo, gfp_t zero)
 {
-	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
+	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_RETRY_MAYFAIL | zero;
 	unsigned long i, filled = 0, count = bo->base.size >> PAGE_SHIFT;
 	unsigned int order;
 	struct page *page;
@@ -86,8 +90,16 @@ static int gem_get_pages(struct neuron_bo *bo)
 	return 0;
 }
 
-/* The user writes at any time, so there is no moment to synchronise caches. */
-static int gem_check_coherent(struct drm_device *drm, struct sg_table *sgt)
+/**
+ * neuron_bo_check_coherent - Can the device use this memory without synchronising caches?
+ * @drm: device
+ * @sgt: the memory as the device sees it
+ *
+ * The user writes at any time, so there is no moment to do it.
+ *
+ * Return: 0, -EOPNOTSUPP.
+ */
+int neuron_bo_check_coherent(struct drm_device *drm, struct sg_table *sgt)
 {
 	if (!dma_need_sync(drm->dev, sg_dma_address(sgt->sgl)))
 		return 0;
@@ -113,7 +125,7 @@ static int gem_map_host(struct neuron_bo *bo)
 	ret = dma_map_sgtable(drm->dev, bo->sgt, DMA_BIDIRECTIONAL, 0);
 	if (ret)
 		goto err_table;
-	ret = gem_check_coherent(drm, bo->sgt);
+	ret = neuron_bo_check_coherent(drm, bo->sgt);
 	if (ret)
 		goto err_map;
 	return 0;
@@ -141,7 +153,7 @@ static int gem_init_host(struct neuron_file *nfile, struct neuron_bo *bo, unsign
 	if (bo->flags & DRM_NEURON_BO_USER)
 		ret = neuron_user_get_pages(bo, addr);
 	else
-		ret = gem_get_pages(bo);
+		ret = gem_get_pages(bo, __GFP_ZERO);
 	if (ret)
 		return ret;
 	ret = gem_map_host(bo);
@@ -154,16 +166,71 @@ static int gem_init_host(struct neuron_file *nfile, struct neuron_bo *bo, unsign
 	return 0;
 }
 
+/**
+ * neuron_bo_get_backing - Get host memory for an HBM buffer, mapped for DMA
+ * @bo: the buffer
+ *
+ * At the cost of who created it, whoever evicts it.
+ *
+ * Return: 0, -ENOMEM, -EOPNOTSUPP DMA is not coherent.
+ */
+int neuron_bo_get_backing(struct neuron_bo *bo)
+{
+	struct mem_cgroup *old = set_active_memcg(bo->nfile->memcg);
+	int ret;
+
+	ret = gem_get_pages(bo, 0);
+	set_active_memcg(old);
+	if (ret)
+		return ret;
+	ret = gem_map_host(bo);
+	if (ret)
+		gem_free_pages(bo, bo->base.size >> PAGE_SHIFT);
+	return ret;
+}
+
+/**
+ * neuron_bo_put_backing - Let host memory go
+ * @bo: a buffer with host memory that the device has no more use for
+ */
+void neuron_bo_put_backing(struct neuron_bo *bo)
+{
+	dma_unmap_sgtable(bo->base.dev->dev, bo->sgt, DMA_BIDIRECTIONAL, 0);
+	gem_free_table(bo);
+	gem_put_pages(bo);
+}
+
 static int gem_init_hbm(struct neuron_file *nfile, struct neuron_bo *bo)
 {
 	int ret;
 
-	ret = neuron_device_alloc_hbm(nfile->ndev, bo->base.size, &bo->hbm);
+	ret = neuron_evict_alloc(nfile->ndev, bo->base.size, &bo->hbm);
 	if (ret)
 		return ret;
 	atomic64_add(bo->base.size, &nfile->hbm_bytes);
 	bo->nfile = neuron_file_get(nfile);
-	return neuron_copy_scrub(nfile, bo);
+	ret = neuron_copy_scrub(nfile, bo);
+	if (!ret)
+		neuron_evict_add(bo);
+	return ret;
+}
+
+static void gem_free_memory(struct neuron_bo *bo)
+{
+	struct neuron_file *nfile = bo->nfile;
+	size_t size = bo->base.size;
+
+	if (neuron_bo_is_in_hbm(bo)) {
+		atomic64_sub(size, &nfile->hbm_bytes);
+		neuron_hbm_free(&nfile->ndev->hbm, &bo->hbm);
+		return;
+	}
+	neuron_bo_put_backing(bo);
+	atomic64_sub(size, &nfile->host_bytes);
+	if (bo->evicted) {
+		atomic64_sub(size, &nfile->evicted_bytes);
+		atomic64_sub(size, &nfile->ndev->evict.bytes);
+	}
 }
 
 /* The last reference is gone: no handle, mapping or job uses it. */
@@ -172,20 +239,15 @@ static void gem_free(struct drm_gem_object *obj)
 	struct neuron_bo *bo = to_neuron_bo(obj);
 	struct neuron_file *nfile = bo->nfile;
 
-	if (nfile && bo->flags & DRM_NEURON_BO_HBM) {
+	if (obj->import_attach) {
+		neuron_prime_free(bo);
+	} else if (nfile) {
+		neuron_evict_remove(bo);
 		/* A scrub that nobody waited for may still write it. */
 		dma_resv_wait_timeout(obj->resv, DMA_RESV_USAGE_BOOKKEEP, false,
 				      MAX_SCHEDULE_TIMEOUT);
-		atomic64_sub(obj->size, &nfile->hbm_bytes);
-		neuron_hbm_free(&nfile->ndev->hbm, &bo->hbm);
+		gem_free_memory(bo);
 		dma_fence_put(bo->scrub);
-	} else if (nfile) {
-		dma_unmap_sgtable(obj->dev->dev, bo->sgt, DMA_BIDIRECTIONAL, 0);
-		gem_free_table(bo);
-		gem_put_pages(bo);
-		atomic64_sub(obj->size, &nfile->host_bytes);
-	} else if (obj->import_attach) {
-		drm_prime_gem_destroy(obj, bo->sgt);
 	}
 	drm_gem_object_release(obj);
 	kfree(bo);
@@ -195,7 +257,7 @@ static void gem_free(struct drm_gem_object *obj)
 
 static unsigned long gem_pfn(struct neuron_device *ndev, struct neuron_bo *bo, pgoff_t page)
 {
-	if (bo->flags & DRM_NEURON_BO_HOST)
+	if (!neuron_bo_is_in_hbm(bo))
 		return page_to_pfn(bo->pages[page]);
 	return PHYS_PFN(ndev->hbm.phys + bo->hbm.window) + page;
 }
@@ -208,10 +270,13 @@ static vm_fault_t gem_insert(struct vm_fault *vmf, struct neuron_bo *bo)
 	unsigned long addr = vmf->address & PAGE_MASK;
 	unsigned long end = min(vma->vm_end, addr + GEM_FAULT_PAGES * PAGE_SIZE);
 	pgoff_t pages = bo->base.size >> PAGE_SHIFT;
+	pgprot_t prot = vm_get_page_prot(vma->vm_flags);
 	vm_fault_t ret = VM_FAULT_SIGBUS;
 
+	if (neuron_bo_is_in_hbm(bo))
+		prot = pgprot_writecombine(prot);
 	for (; addr < end && page < pages; addr += PAGE_SIZE, page++) {
-		ret = vmf_insert_pfn(vma, addr, gem_pfn(ndev, bo, page));
+		ret = vmf_insert_pfn_prot(vma, addr, gem_pfn(ndev, bo, page), prot);
 		if (ret != VM_FAULT_NOPAGE)
 			break;
 	}
@@ -219,22 +284,39 @@ static vm_fault_t gem_insert(struct vm_fault *vmf, struct neuron_bo *bo)
 	return addr > (vmf->address & PAGE_MASK) ? VM_FAULT_NOPAGE : ret;
 }
 
+/* Lock a buffer that the kernel does nothing with any more. */
+static int gem_lock_quiet(struct drm_gem_object *obj)
+{
+	long left;
+	int ret;
+
+	for (;;) {
+		left = dma_resv_wait_timeout(obj->resv, DMA_RESV_USAGE_KERNEL, true,
+					     MAX_SCHEDULE_TIMEOUT);
+		if (left < 0)
+			return left;
+		ret = dma_resv_lock_interruptible(obj->resv, NULL);
+		if (ret || dma_resv_test_signaled(obj->resv, DMA_RESV_USAGE_KERNEL))
+			return ret;
+		dma_resv_unlock(obj->resv);
+	}
+}
+
 static vm_fault_t gem_fault(struct vm_fault *vmf)
 {
 	struct drm_gem_object *obj = vmf->vma->vm_private_data;
-	struct neuron_bo *bo = to_neuron_bo(obj);
-	vm_fault_t ret;
-	long left;
-	int idx;
+	vm_fault_t ret = VM_FAULT_SIGBUS;
+	int idx, error;
 
-	/* Not before it is scrubbed. */
-	left = dma_resv_wait_timeout(obj->resv, DMA_RESV_USAGE_KERNEL, true, MAX_SCHEDULE_TIMEOUT);
-	if (left < 0)
-		return left == -ERESTARTSYS ? VM_FAULT_NOPAGE : VM_FAULT_SIGBUS;
-	if (!neuron_bo_is_clean(bo) || !drm_dev_enter(obj->dev, &idx))
-		return VM_FAULT_SIGBUS;
-	ret = gem_insert(vmf, bo);
-	drm_dev_exit(idx);
+	/* Not before it is scrubbed; locked, so that it does not move meanwhile. */
+	error = gem_lock_quiet(obj);
+	if (error)
+		return error == -ERESTARTSYS || error == -EINTR ? VM_FAULT_NOPAGE : VM_FAULT_SIGBUS;
+	if (neuron_bo_is_clean(to_neuron_bo(obj)) && drm_dev_enter(obj->dev, &idx)) {
+		ret = gem_insert(vmf, to_neuron_bo(obj));
+		drm_dev_exit(idx);
+	}
+	dma_resv_unlock(obj->resv);
 	return ret;
 }
 
@@ -246,8 +328,6 @@ static const struct vm_operations_struct gem_vm_ops = {
 
 static int gem_mmap(struct drm_gem_object *obj, struct vm_area_struct *vma)
 {
-	struct neuron_bo *bo = to_neuron_bo(obj);
-
 	/* A private writable mapping would have to copy pages that have no struct page. */
 	if (is_cow_mapping(vma->vm_flags)) {
 		drm_dbg(obj->dev, "buffers can only be mapped shared\n");
@@ -255,8 +335,6 @@ static int gem_mmap(struct drm_gem_object *obj, struct vm_area_struct *vma)
 	}
 	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP);
 	vma->vm_page_prot = vm_get_page_prot(vma->vm_flags);
-	if (bo->flags & DRM_NEURON_BO_HBM)
-		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
 	return 0;
 }
 
@@ -275,41 +353,26 @@ static const struct drm_gem_object_funcs gem_funcs = {
 	.vm_ops = &gem_vm_ops,
 };
 
-/* An object whose memory is still to come. */
-static struct neuron_bo *gem_alloc(struct drm_device *drm, size_t size, u32 flags)
+/**
+ * neuron_bo_alloc - Make a buffer whose memory is still to come
+ * @drm: device
+ * @size: bytes, whole pages
+ * @flags: DRM_NEURON_BO_*
+ *
+ * Return: the buffer, ERR_PTR(-ENOMEM).
+ */
+struct neuron_bo *neuron_bo_alloc(struct drm_device *drm, size_t size, u32 flags)
 {
 	struct neuron_bo *bo = kzalloc_obj(*bo, GFP_KERNEL_ACCOUNT);
 
 	if (!bo)
 		return ERR_PTR(-ENOMEM);
 	bo->flags = flags;
+	INIT_LIST_HEAD(&bo->lru);
+	INIT_LIST_HEAD(&bo->peers);
 	bo->base.funcs = &gem_funcs;
 	drm_gem_private_object_init(drm, &bo->base, size);
 	return bo;
-}
-
-/**
- * neuron_bo_from_table - Make a buffer of memory that somebody else mapped
- * @drm: device
- * @size: bytes
- * @sgt: the memory; stays the caller's on failure
- *
- * Return: the buffer, ERR_PTR: -EOPNOTSUPP DMA needs bounce buffers, -ENOMEM.
- */
-struct drm_gem_object *neuron_bo_from_table(struct drm_device *drm, size_t size,
-					    struct sg_table *sgt)
-{
-	struct neuron_bo *bo;
-	int ret;
-
-	ret = gem_check_coherent(drm, sgt);
-	if (ret)
-		return ERR_PTR(ret);
-	bo = gem_alloc(drm, size, DRM_NEURON_BO_HOST);
-	if (IS_ERR(bo))
-		return ERR_CAST(bo);
-	bo->sgt = sgt;
-	return &bo->base;
 }
 
 static struct neuron_bo *gem_create(struct neuron_file *nfile, size_t size, u32 flags)
@@ -317,7 +380,7 @@ static struct neuron_bo *gem_create(struct neuron_file *nfile, size_t size, u32 
 	struct neuron_bo *bo;
 	int ret;
 
-	bo = gem_alloc(&nfile->ndev->drm, size, flags);
+	bo = neuron_bo_alloc(&nfile->ndev->drm, size, flags);
 	if (IS_ERR(bo))
 		return bo;
 	ret = flags & DRM_NEURON_BO_HBM ? gem_init_hbm(nfile, bo) : gem_init_host(nfile, bo, 0);
@@ -343,7 +406,7 @@ struct neuron_bo *neuron_bo_from_user(struct neuron_file *nfile, size_t size, un
 	struct neuron_bo *bo;
 	int ret;
 
-	bo = gem_alloc(&nfile->ndev->drm, size, DRM_NEURON_BO_HOST | DRM_NEURON_BO_USER);
+	bo = neuron_bo_alloc(&nfile->ndev->drm, size, DRM_NEURON_BO_HOST | DRM_NEURON_BO_USER);
 	if (IS_ERR(bo))
 		return bo;
 	ret = gem_init_host(nfile, bo, addr);

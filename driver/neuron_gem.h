@@ -24,14 +24,26 @@ struct neuron_bo {
 	struct neuron_file *nfile;
 	/** @flags: DRM_NEURON_BO_* of its creation. */
 	u32 flags;
-	/** @hbm: Its memory, with DRM_NEURON_BO_HBM. */
+	/** @hbm: Its memory, with DRM_NEURON_BO_HBM and not evicted. */
 	struct neuron_hbm_block hbm;
-	/** @pages: Its memory, with DRM_NEURON_BO_HOST; NULL when imported. */
+	/** @evicted: DRM_NEURON_BO_HBM in host memory. Protected by the reservation. */
+	bool evicted;
+	/** @spared: Not to be evicted. Protected by &neuron_evict.queue_sem. */
+	bool spared;
+	/** @pins: Peers that want it to stay in HBM. Protected by the reservation. */
+	u32 pins;
+	/** @lru: Place in &neuron_evict.lru. */
+	struct list_head lru;
+	/** @peers: Attachments of its dma-bufs. Protected by the reservation. */
+	struct list_head peers;
+	/** @pages: Its host memory; NULL when imported. */
 	struct page **pages;
 	/** @mm: Address space that pays for @pages, counted, with DRM_NEURON_BO_USER. */
 	struct mm_struct *mm;
-	/** @sgt: Host memory as the device sees it; when imported, of the attachment. */
+	/** @sgt: Host memory as the device sees it; when imported, of the attachment or NULL. */
 	struct sg_table *sgt;
+	/** @moved: Imported and elsewhere than @sgt says. Protected by the reservation. */
+	bool moved;
 	/** @scrub: Fence of the scrub of @hbm, counted; NULL for host memory. */
 	struct dma_fence *scrub;
 };
@@ -41,10 +53,17 @@ static inline struct neuron_bo *to_neuron_bo(struct drm_gem_object *obj)
 	return container_of(obj, struct neuron_bo, base);
 }
 
+static inline bool neuron_bo_is_in_hbm(const struct neuron_bo *bo)
+{
+	return bo->flags & DRM_NEURON_BO_HBM && !bo->evicted;
+}
+
 struct neuron_bo *neuron_bo_from_user(struct neuron_file *nfile, size_t size, unsigned long addr);
 bool neuron_bo_is_clean(struct neuron_bo *bo);
-struct drm_gem_object *neuron_bo_from_table(struct drm_device *drm, size_t size,
-					    struct sg_table *sgt);
+struct neuron_bo *neuron_bo_alloc(struct drm_device *drm, size_t size, u32 flags);
+int neuron_bo_check_coherent(struct drm_device *drm, struct sg_table *sgt);
+int neuron_bo_get_backing(struct neuron_bo *bo);
+void neuron_bo_put_backing(struct neuron_bo *bo);
 int neuron_ioctl_bo_create(struct drm_device *drm, void *data, struct drm_file *file);
 int neuron_ioctl_bo_info(struct drm_device *drm, void *data, struct drm_file *file);
 

@@ -52,6 +52,7 @@ int neuron_hbm_add_stack(struct neuron_hbm *hbm, u64 addr, u64 window, u64 size,
 	stack->map = map;
 	hbm->stacks++;
 	hbm->total += size;
+	hbm->largest = max(hbm->largest, size);
 	return 0;
 }
 

@@ -60,6 +60,8 @@ struct neuron_hbm {
 	unsigned int stacks;
 	/** @total: Bytes that users may get. */
 	u64 total;
+	/** @largest: Bytes of the largest stack: no allocation can be larger. */
+	u64 largest;
 	/** @used: Bytes that they have. */
 	u64 used;
 	/** @zero: Zeroes; belongs to the driver, neither in @total nor in @used. */

@@ -2,19 +2,21 @@
 /*
  * Buffers shared with other drivers as dma-bufs.
  *
- * Out: host memory goes to every importer. HBM never leaves the device: who can
- * reach its BAR over PCIe, and says so, gets bus addresses there; all others are
- * refused when they attach, as a copy behind their back would not stay equal.
- * Both stay where they are, so there is nothing to pin and to move.
+ * Out: host memory goes to every importer. HBM goes to who can reach its BAR over
+ * PCIe and says so: he gets bus addresses there. All others are refused when they
+ * attach, as a copy behind their back would not stay equal. While HBM is evicted a
+ * peer gets its host memory; whenever it moves he is told and asks again, and who
+ * cannot do that pins it to HBM.
  *
- * In: a foreign dma-buf is a buffer in host memory for copies; its CPU mapping is
- * that of its exporter. Of a buffer of the same device the importer gets the
- * buffer itself.
+ * In: a foreign dma-buf is a buffer in host memory for copies, wherever it lies,
+ * a peer's BAR included; its CPU mapping is that of its exporter. It is mapped for
+ * DMA by the first copy after each move. Of a buffer of the same device the
+ * importer gets the buffer itself.
  *
  * A shared buffer is in implicit synchronisation too: jobs wait for the readers
  * and writers in its reservation (neuron_bo_wait) and are found there by others
  * (neuron_bo_add_fence). Before and after an access by the CPU, dma-buf itself
- * waits for these; caches need no care, as DMA is coherent (gem_map_host).
+ * waits for these; caches need no care, as DMA is coherent (neuron_bo_check_coherent).
  */
 
 #include <linux/dma-buf.h>
@@ -38,17 +40,20 @@
 /* A peer's accesses end with the importer's mapping; the BAR needs no work of ours. */
 #define PRIME_PEER_ATTRS DMA_ATTR_SKIP_CPU_SYNC
 
-static int prime_attach(struct dma_buf *buf, struct dma_buf_attachment *attach)
+/* Somebody who has to be told when the buffer moves. */
+struct prime_peer {
+	struct list_head node;
+	struct dma_buf_attachment *attach;
+};
+
+static int prime_check_peer(struct neuron_bo *bo, struct dma_buf_attachment *attach)
 {
-	struct drm_gem_object *obj = buf->priv;
-	struct neuron_bo *bo = to_neuron_bo(obj);
-	struct pci_dev *pdev = to_pci_dev(obj->dev->dev);
+	struct drm_device *drm = bo->base.dev;
 	int ret;
 
-	if (bo->flags & DRM_NEURON_BO_HOST)
-		return 0;
-	if (!attach->peer2peer || pci_p2pdma_distance(pdev, attach->dev, false) < 0) {
-		drm_dbg(obj->dev, "%s cannot reach HBM\n", dev_name(attach->dev));
+	if (!attach->peer2peer ||
+	    pci_p2pdma_distance(to_pci_dev(drm->dev), attach->dev, false) < 0) {
+		drm_dbg(drm, "%s cannot reach HBM\n", dev_name(attach->dev));
 		return -EOPNOTSUPP;
 	}
 	/* Nobody may see what earlier owners left in it. */
@@ -56,6 +61,89 @@ static int prime_attach(struct dma_buf *buf, struct dma_buf_attachment *attach)
 	if (ret)
 		return ret;
 	return neuron_bo_is_clean(bo) ? 0 : -EIO;
+}
+
+static int prime_attach(struct dma_buf *buf, struct dma_buf_attachment *attach)
+{
+	struct drm_gem_object *obj = buf->priv;
+	struct neuron_bo *bo = to_neuron_bo(obj);
+	struct prime_peer *peer;
+	int ret;
+
+	if (bo->flags & DRM_NEURON_BO_HOST)
+		return 0;
+	ret = prime_check_peer(bo, attach);
+	if (ret)
+		return ret;
+	peer = kzalloc_obj(*peer);
+	if (!peer)
+		return -ENOMEM;
+	peer->attach = attach;
+	attach->priv = peer;
+	dma_resv_lock(obj->resv, NULL);
+	list_add(&peer->node, &bo->peers);
+	dma_resv_unlock(obj->resv);
+	return 0;
+}
+
+static void prime_detach(struct dma_buf *buf, struct dma_buf_attachment *attach)
+{
+	struct drm_gem_object *obj = buf->priv;
+	struct prime_peer *peer = attach->priv;
+
+	if (!peer)
+		return;
+	dma_resv_lock(obj->resv, NULL);
+	list_del(&peer->node);
+	dma_resv_unlock(obj->resv);
+	kfree(peer);
+}
+
+static int prime_pin(struct dma_buf_attachment *attach)
+{
+	struct drm_gem_object *obj = attach->dmabuf->priv;
+	struct neuron_bo *bo = to_neuron_bo(obj);
+	int ret, idx;
+
+	dma_resv_assert_held(obj->resv);
+
+	if (bo->flags & DRM_NEURON_BO_HOST)
+		return 0;
+	if (!drm_dev_enter(obj->dev, &idx))
+		return -ENODEV;
+	ret = neuron_bo_make_resident(bo);
+	if (!ret)
+		bo->pins++;
+	drm_dev_exit(idx);
+	return ret;
+}
+
+static void prime_unpin(struct dma_buf_attachment *attach)
+{
+	struct neuron_bo *bo = to_neuron_bo(attach->dmabuf->priv);
+
+	if (bo->flags & DRM_NEURON_BO_HBM)
+		bo->pins--;
+}
+
+/**
+ * neuron_prime_revoke - Tell peers that a buffer is about to move
+ * @bo: the buffer, its reservation held
+ *
+ * A dma-buf may outlive the handle, and so the buffer's pointer to it; who has
+ * attached keeps his alive.
+ */
+void neuron_prime_revoke(struct neuron_bo *bo)
+{
+	struct dma_buf *told = NULL;
+	struct prime_peer *peer;
+
+	list_for_each_entry(peer, &bo->peers, node) {
+		if (peer->attach->dmabuf == told)
+			continue;
+		told = peer->attach->dmabuf;
+		dma_buf_invalidate_mappings(told);
+	}
 }
 
 static struct sg_table *prime_map_hbm(struct neuron_bo *bo, struct device *peer,
@@ -99,6 +187,25 @@ err_table:
 	return ERR_PTR(ret);
 }
 
+/* An evicted buffer, for a peer. */
+static struct sg_table *prime_map_evicted(struct neuron_bo *bo, struct device *peer,
+					  enum dma_data_direction dir)
+{
+	struct sg_table *sgt;
+	int ret;
+
+	sgt = drm_prime_pages_to_sg(bo->base.dev, bo->pages, bo->base.size >> PAGE_SHIFT);
+	if (IS_ERR(sgt))
+		return sgt;
+	/* The pages may be gone when the peer lets go of what has moved. */
+	ret = dma_map_sgtable(peer, sgt, dir, PRIME_PEER_ATTRS);
+	if (!ret)
+		return sgt;
+	sg_free_table(sgt);
+	kfree(sgt);
+	return ERR_PTR(ret);
+}
+
 static struct sg_table *prime_map(struct dma_buf_attachment *attach, enum dma_data_direction dir)
 {
 	struct drm_gem_object *obj = attach->dmabuf->priv;
@@ -110,7 +217,10 @@ static struct sg_table *prime_map(struct dma_buf_attachment *attach, enum dma_da
 		return drm_gem_map_dma_buf(attach, dir);
 	if (!drm_dev_enter(obj->dev, &idx))
 		return ERR_PTR(-ENODEV);
-	sgt = prime_map_hbm(bo, attach->dev, dir);
+	if (neuron_bo_is_in_hbm(bo))
+		sgt = prime_map_hbm(bo, attach->dev, dir);
+	else
+		sgt = prime_map_evicted(bo, attach->dev, dir);
 	drm_dev_exit(idx);
 	return sgt;
 }
@@ -124,8 +234,12 @@ static void prime_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
 		drm_gem_unmap_dma_buf(attach, sgt, dir);
 		return;
 	}
-	dma_unmap_resource(attach->dev, sg_dma_address(sgt->sgl), bo->base.size, dir,
-			   PRIME_PEER_ATTRS);
+	/* It may have moved since; HBM has no pages. */
+	if (sg_page(sgt->sgl))
+		dma_unmap_sgtable(attach->dev, sgt, dir, PRIME_PEER_ATTRS);
+	else
+		dma_unmap_resource(attach->dev, sg_dma_address(sgt->sgl), bo->base.size, dir,
+				   PRIME_PEER_ATTRS);
 	sg_free_table(sgt);
 	kfree(sgt);
 }
@@ -148,6 +262,9 @@ static int prime_mmap(struct dma_buf *buf, struct vm_area_struct *vma)
 
 static const struct dma_buf_ops prime_ops = {
 	.attach = prime_attach,
+	.detach = prime_detach,
+	.pin = prime_pin,
+	.unpin = prime_unpin,
 	.map_dma_buf = prime_map,
 	.unmap_dma_buf = prime_unmap,
 	.mmap = prime_mmap,
@@ -181,13 +298,128 @@ struct dma_buf *neuron_prime_export(struct drm_gem_object *obj, int flags)
 	return drm_gem_dmabuf_export(obj->dev, &info);
 }
 
+static void prime_moved(struct dma_buf_attachment *attach)
+{
+	struct neuron_bo *bo = attach->importer_priv;
+
+	dma_resv_assert_held(attach->dmabuf->resv);
+
+	/* Copies may still use the mapping: it goes before the next one. */
+	bo->moved = true;
+}
+
+static const struct dma_buf_attach_ops prime_attach_ops = {
+	.allow_peer2peer = true,
+	.invalidate_mappings = prime_moved,
+};
+
+static int prime_check_table(struct neuron_bo *bo, struct sg_table *sgt)
+{
+	struct scatterlist *sg;
+	u64 mapped = 0;
+	int i;
+
+	for_each_sgtable_dma_sg(sgt, sg, i)
+		mapped += sg_dma_len(sg);
+	if (mapped < bo->base.size) {
+		drm_dbg(bo->base.dev, "dma-buf of 0x%zx bytes, 0x%llx mapped\n", bo->base.size,
+			mapped);
+		return -EINVAL;
+	}
+	return neuron_bo_check_coherent(bo->base.dev, sgt);
+}
+
+/**
+ * neuron_prime_map - Map an imported buffer for DMA, unless it is
+ * @bo: any buffer, its reservation held
+ *
+ * The mapping is good as long as there is a fence in the reservation that has not
+ * signalled.
+ *
+ * Return: 0, what the exporter says, -EINVAL less than all of it is mapped,
+ * -EOPNOTSUPP DMA needs bounce buffers, -ERESTARTSYS.
+ */
+int neuron_prime_map(struct neuron_bo *bo)
+{
+	struct dma_buf_attachment *attach = bo->base.import_attach;
+	struct sg_table *sgt;
+	int ret;
+
+	if (!attach || (bo->sgt && !bo->moved))
+		return 0;
+	if (bo->sgt) {
+		if (dma_resv_wait_timeout(bo->base.resv, DMA_RESV_USAGE_BOOKKEEP, true,
+					  MAX_SCHEDULE_TIMEOUT) < 0)
+			return -ERESTARTSYS;
+		dma_buf_unmap_attachment(attach, bo->sgt, DMA_BIDIRECTIONAL);
+		bo->sgt = NULL;
+	}
+	bo->moved = false;
+	sgt = dma_buf_map_attachment(attach, DMA_BIDIRECTIONAL);
+	if (IS_ERR(sgt))
+		return PTR_ERR(sgt);
+	ret = prime_check_table(bo, sgt);
+	if (ret) {
+		dma_buf_unmap_attachment(attach, sgt, DMA_BIDIRECTIONAL);
+		return ret;
+	}
+	bo->sgt = sgt;
+	return 0;
+}
+
+/**
+ * neuron_prime_free - Let go of what an imported buffer was made of
+ * @bo: the buffer
+ */
+void neuron_prime_free(struct neuron_bo *bo)
+{
+	drm_prime_gem_destroy(&bo->base, bo->sgt);
+}
+
+static struct drm_gem_object *prime_import(struct drm_device *drm, struct dma_buf *buf)
+{
+	struct dma_buf_attachment *attach;
+	struct neuron_bo *bo;
+	int ret;
+
+	if (!buf->size || !PAGE_ALIGNED(buf->size)) {
+		drm_dbg(drm, "dma-buf of 0x%zx bytes\n", buf->size);
+		return ERR_PTR(-EINVAL);
+	}
+	bo = neuron_bo_alloc(drm, buf->size, DRM_NEURON_BO_HOST);
+	if (IS_ERR(bo))
+		return ERR_CAST(bo);
+	bo->base.resv = buf->resv;
+	attach = dma_buf_dynamic_attach(buf, drm->dev, &prime_attach_ops, bo);
+	if (IS_ERR(attach)) {
+		ret = PTR_ERR(attach);
+		goto err_bo;
+	}
+	get_dma_buf(buf);
+	bo->base.import_attach = attach;
+
+	/* What cannot be mapped is found out now. */
+	ret = dma_resv_lock_interruptible(buf->resv, NULL);
+	if (ret)
+		goto err_bo;
+	ret = neuron_prime_map(bo);
+	dma_resv_unlock(buf->resv);
+	if (ret)
+		goto err_bo;
+	return &bo->base;
+
+err_bo:
+	drm_gem_object_put(&bo->base);
+	return ERR_PTR(ret);
+}
+
 /**
  * neuron_prime_import - Make a buffer of a dma-buf
  * @drm: device
  * @buf: the dma-buf
  *
- * Return: the buffer, counted; ERR_PTR: what its exporter says, or see
- * neuron_prime_import_table().
+ * Return: the buffer, counted; ERR_PTR: what its exporter says, -EINVAL less than
+ * whole pages, -EOPNOTSUPP DMA needs bounce buffers, -ENOMEM, -ERESTARTSYS.
  */
 struct drm_gem_object *neuron_prime_import(struct drm_device *drm, struct dma_buf *buf)
 {
@@ -197,34 +429,7 @@ struct drm_gem_object *neuron_prime_import(struct drm_device *drm, struct dma_bu
 		drm_gem_object_get(obj);
 		return obj;
 	}
-	return drm_gem_prime_import(drm, buf);
-}
-
-/**
- * neuron_prime_import_table - The part of an import that comes after mapping it
- * @drm: device
- * @attach: its attachment
- * @sgt: the buffer as the device sees it; belongs to the attachment
- *
- * Return: the buffer, ERR_PTR: -EINVAL less than whole pages, -EOPNOTSUPP DMA
- * needs bounce buffers, -ENOMEM.
- */
-struct drm_gem_object *neuron_prime_import_table(struct drm_device *drm,
-						 struct dma_buf_attachment *attach,
-						 struct sg_table *sgt)
-{
-	size_t size = attach->dmabuf->size;
-	struct scatterlist *sg;
-	u64 mapped = 0;
-	int i;
-
-	for_each_sgtable_dma_sg(sgt, sg, i)
-		mapped += sg_dma_len(sg);
-	if (!size || !PAGE_ALIGNED(size) || mapped < size) {
-		drm_dbg(drm, "dma-buf of 0x%zx bytes, 0x%llx mapped\n", size, mapped);
-		return ERR_PTR(-EINVAL);
-	}
-	return neuron_bo_from_table(drm, size, sgt);
+	return prime_import(drm, buf);
 }
 
 /* Does anybody outside this driver know the buffer? */

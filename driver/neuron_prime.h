@@ -5,21 +5,20 @@
 #include <linux/types.h>
 
 struct dma_buf;
-struct dma_buf_attachment;
 struct dma_fence;
 struct drm_device;
 struct drm_gem_object;
 struct drm_sched_job;
-struct sg_table;
+struct neuron_bo;
 
 /* Places in a reservation for one job: it may both read and write the buffer. */
 #define NEURON_BO_FENCES 2
 
 struct dma_buf *neuron_prime_export(struct drm_gem_object *obj, int flags);
 struct drm_gem_object *neuron_prime_import(struct drm_device *drm, struct dma_buf *buf);
-struct drm_gem_object *neuron_prime_import_table(struct drm_device *drm,
-						 struct dma_buf_attachment *attach,
-						 struct sg_table *sgt);
+int neuron_prime_map(struct neuron_bo *bo);
+void neuron_prime_free(struct neuron_bo *bo);
+void neuron_prime_revoke(struct neuron_bo *bo);
 int neuron_bo_wait(struct drm_sched_job *job, struct drm_gem_object *obj, bool write);
 void neuron_bo_add_fence(struct drm_gem_object *obj, struct dma_fence *fence, bool write);
 

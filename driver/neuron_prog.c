@@ -70,6 +70,7 @@ static void prog_release(struct kref *ref)
 	struct neuron_file *nfile = prog->nfile;
 
 	atomic64_sub(prog->hbm.size, &nfile->hbm_bytes);
+	atomic64_sub(prog->hbm.size, &nfile->prog_bytes);
 	neuron_hbm_free(&nfile->ndev->hbm, &prog->hbm);
 	kvfree(prog);
 	neuron_file_put(nfile);
@@ -113,13 +114,14 @@ static struct neuron_prog *prog_create(struct neuron_file *nfile, const void *im
 	u32 i, n_slots = le32_to_cpu(header->n_slots);
 	struct neuron_device *ndev = nfile->ndev;
 	struct neuron_prog *prog;
+	void __iomem *ptr;
 	int ret;
 
 	prog = kvzalloc(struct_size(prog, slots, n_slots), GFP_KERNEL_ACCOUNT);
 	if (!prog)
 		return ERR_PTR(-ENOMEM);
 	prog->n_slots = n_slots;
-	ret = neuron_device_alloc_hbm(ndev, round_up((u64)size, NEURON_HBM_GRANULE), &prog->hbm);
+	ret = neuron_evict_alloc(ndev, round_up((u64)size, NEURON_HBM_GRANULE), &prog->hbm);
 	if (ret) {
 		kvfree(prog);
 		return ERR_PTR(ret);
@@ -127,8 +129,10 @@ static struct neuron_prog *prog_create(struct neuron_file *nfile, const void *im
 	kref_init(&prog->ref);
 	prog->nfile = neuron_file_get(nfile);
 	atomic64_add(prog->hbm.size, &nfile->hbm_bytes);
+	atomic64_add(prog->hbm.size, &nfile->prog_bytes);
 	prog->device_id = atomic64_inc_return(&ndev->program_id);
 	prog->image_bytes = size;
+	ptr = neuron_hbm_ptr(&ndev->hbm, &prog->hbm);
 	for (i = 0; i < n_slots; i++) {
 		prog->slots[i].min_bytes = le64_to_cpu(slots[i].min_bytes);
 		prog->slots[i].rights = le32_to_cpu(slots[i].rights);
@@ -140,7 +144,9 @@ static struct neuron_prog *prog_create(struct neuron_file *nfile, const void *im
 		neuron_prog_put(prog);
 		return ERR_PTR(ret);
 	}
-	memcpy_toio(neuron_hbm_ptr(&ndev->hbm, &prog->hbm), image, size);
+	memcpy_toio(ptr, image, size);
+	/* Of an earlier owner. */
+	memset_io(ptr + size, 0, prog->hbm.size - size);
 	wmb(); /* before the doorbell of any launch, which is another mapping */
 	neuron_power_unlock(ndev);
 	return prog;

@@ -15,6 +15,7 @@
 
 #include "neuron_ctx.h"
 #include "neuron_drv.h"
+#include "neuron_evict.h"
 #include "neuron_fence.h"
 #include "neuron_gem.h"
 #include "neuron_prime.h"
@@ -23,6 +24,13 @@
 #include "neuron_stream.h"
 #include "neuron_sync.h"
 #include "neuron_trace.h"
+
+/* A slot that is a buffer, or part of one. */
+struct neuron_job_bo {
+	struct drm_gem_object *obj; /* counted */
+	u64 offset;
+	u32 slot;
+};
 
 struct neuron_job {
 	struct drm_sched_job base;
@@ -33,7 +41,7 @@ struct neuron_job {
 	bool counted; /* in the context's bound */
 	u32 n_slots;
 	u32 n_bos;
-	struct drm_gem_object **bos; /* counted, behind @slots in the same memory */
+	struct neuron_job_bo *bos; /* behind @slots in the same memory */
 	struct exi_slot slots[] __counted_by(n_slots);
 };
 
@@ -83,7 +91,7 @@ static struct dma_fence *sched_start(struct drm_sched_job *base)
 	u32 index;
 
 	for (index = 0; index < job->n_bos; index++)
-		if (!neuron_bo_is_clean(to_neuron_bo(job->bos[index])))
+		if (!neuron_bo_is_clean(to_neuron_bo(job->bos[index].obj)))
 			return ERR_PTR(-EIO);
 	if (!drm_dev_enter(&ctx->ndev->drm, &idx))
 		return ERR_PTR(-ENODEV);
@@ -179,7 +187,7 @@ static void job_free(struct neuron_job *job)
 	if (!job->started)
 		neuron_fence_free(job->done);
 	for (i = 0; i < job->n_bos; i++)
-		drm_gem_object_put(job->bos[i]);
+		drm_gem_object_put(job->bos[i].obj);
 	if (job->prog)
 		neuron_prog_put(job->prog);
 	if (job->counted)
@@ -214,7 +222,7 @@ static int job_bind_inline(struct neuron_job *job, u32 i, const struct drm_neuro
 	return 0;
 }
 
-/* Buffer of one slot: checked against what the program wants, then an address. */
+/* Buffer of one slot: checked against what the program wants; job_place() has the address. */
 static int job_bind_bo(struct neuron_job *job, struct drm_file *file, u32 i,
 		       const struct drm_neuron_slot *slot)
 {
@@ -233,7 +241,8 @@ static int job_bind_bo(struct neuron_job *job, struct drm_file *file, u32 i,
 		drm_dbg(drm, "slot %u: no buffer %u\n", i, slot->handle);
 		return -ENOENT;
 	}
-	job->bos[job->n_bos++] = obj;
+	job->bos[job->n_bos++] =
+		(struct neuron_job_bo){ .obj = obj, .offset = slot->offset, .slot = i };
 	bo = to_neuron_bo(obj);
 
 	if (!(bo->flags & DRM_NEURON_BO_HBM)) {
@@ -250,15 +259,14 @@ static int job_bind_bo(struct neuron_job *job, struct drm_file *file, u32 i,
 			want->min_bytes);
 		return -EINVAL;
 	}
-	job->slots[i].base = cpu_to_le64(bo->hbm.addr + slot->offset);
 	job->slots[i].size = cpu_to_le64(slot->size);
 	job->slots[i].rights = cpu_to_le32(want->rights);
 	return 0;
 }
 
-static bool job_writes(const struct neuron_job *job, u32 slot)
+static bool job_writes(const struct neuron_job *job, const struct neuron_job_bo *bo)
 {
-	return job->prog->slots[slot].rights & EXI_SLOT_WRITE;
+	return job->prog->slots[bo->slot].rights & EXI_SLOT_WRITE;
 }
 
 static int job_bind(struct neuron_job *job, struct drm_file *file,
@@ -336,7 +344,7 @@ static int batch_lock(struct sched_batch *batch, struct drm_exec *exec)
 		for (i = 0; i < batch->count && !ret; i++) {
 			job = batch->job[i];
 			for (j = 0; j < job->n_bos && !ret; j++) {
-				ret = drm_exec_prepare_obj(exec, job->bos[j], NEURON_BO_FENCES);
+				ret = drm_exec_prepare_obj(exec, job->bos[j].obj, NEURON_BO_FENCES);
 				drm_exec_retry_on_contention(exec);
 			}
 		}
@@ -346,25 +354,40 @@ static int batch_lock(struct sched_batch *batch, struct drm_exec *exec)
 	return ret;
 }
 
+/* Bring the buffers, which are locked, to HBM; they stay until the job is done. */
+static int job_place(struct neuron_job *job)
+{
+	struct neuron_bo *bo;
+	int ret = 0;
+	u32 i;
+
+	for (i = 0; i < job->n_bos && !ret; i++) {
+		bo = to_neuron_bo(job->bos[i].obj);
+		ret = neuron_bo_make_resident(bo);
+		job->slots[job->bos[i].slot].base = cpu_to_le64(bo->hbm.addr + job->bos[i].offset);
+	}
+	return ret;
+}
+
 /* Make a job wait for what is done with the buffers of another one before. */
 static int job_wait_bos(struct neuron_job *job, const struct neuron_job *of)
 {
-	u32 i, n = 0;
 	int ret = 0;
+	u32 i;
 
-	for (i = 0; i < of->n_slots && !ret; i++)
-		if (!of->prog->slots[i].scalar)
-			ret = neuron_bo_wait(&job->base, of->bos[n++], job_writes(of, i));
+	for (i = 0; i < of->n_bos && !ret; i++)
+		ret = neuron_bo_wait(&job->base, of->bos[i].obj, job_writes(of, &of->bos[i]));
 	return ret;
 }
 
 static void job_fence_bos(struct neuron_job *job, struct dma_fence *fence)
 {
-	u32 i, n = 0;
+	u32 i;
 
-	for (i = 0; i < job->n_slots; i++)
-		if (!job->prog->slots[i].scalar)
-			neuron_bo_add_fence(job->bos[n++], fence, job_writes(job, i));
+	for (i = 0; i < job->n_bos; i++) {
+		neuron_bo_add_fence(job->bos[i].obj, fence, job_writes(job, &job->bos[i]));
+		neuron_evict_used(to_neuron_bo(job->bos[i].obj));
+	}
 }
 
 /*
@@ -389,10 +412,10 @@ static struct dma_fence *batch_start(struct sched_batch *batch, struct neuron_ct
 
 /*
  * Lock the buffers, make the first job wait for what is done with them before
- * (an entity keeps the others behind it), push.
+ * (an entity keeps the others behind it), push. -ENOSPC: nothing has happened.
  */
-static int batch_push(struct sched_batch *batch, struct neuron_ctx *ctx,
-		      struct neuron_sync_outs *outs)
+static int batch_try(struct sched_batch *batch, struct neuron_ctx *ctx,
+		     struct neuron_sync_outs *outs)
 {
 	struct dma_fence *fence;
 	struct drm_exec exec;
@@ -404,6 +427,8 @@ static int batch_push(struct sched_batch *batch, struct neuron_ctx *ctx,
 	drm_exec_init(&exec, DRM_EXEC_INTERRUPTIBLE_WAIT | DRM_EXEC_IGNORE_DUPLICATES, n_bos);
 	ret = batch_lock(batch, &exec);
 	for (i = 0; i < batch->count && !ret; i++)
+		ret = job_place(batch->job[i]);
+	for (i = 0; i < batch->count && !ret; i++)
 		ret = job_wait_bos(batch->job[0], batch->job[i]);
 	if (ret)
 		goto out;
@@ -414,6 +439,48 @@ static int batch_push(struct sched_batch *batch, struct neuron_ctx *ctx,
 	dma_fence_put(fence);
 out:
 	drm_exec_fini(&exec);
+	return ret;
+}
+
+static void batch_spare(struct sched_batch *batch, bool spared)
+{
+	u32 i, j;
+
+	for (i = 0; i < batch->count; i++)
+		for (j = 0; j < batch->job[i]->n_bos; j++)
+			to_neuron_bo(batch->job[i]->bos[j].obj)->spared = spared;
+}
+
+/*
+ * What is idle makes room; else others wait until what is queued has made some.
+ * Once pushed the jobs may be freed, and then nobody needs their buffers spared.
+ */
+static int batch_push(struct sched_batch *batch, struct neuron_ctx *ctx,
+		      struct neuron_sync_outs *outs)
+{
+	struct neuron_evict *evict = &ctx->ndev->evict;
+	int ret;
+
+	ret = down_read_interruptible(&evict->queue_sem);
+	if (ret)
+		return ret;
+	ret = batch_try(batch, ctx, outs);
+	up_read(&evict->queue_sem);
+	if (ret != -ENOSPC)
+		return ret;
+
+	ret = down_write_killable(&evict->queue_sem);
+	if (ret)
+		return ret;
+	do {
+		batch_spare(batch, true);
+		ret = neuron_evict_make_room(ctx->ndev);
+		batch_spare(batch, false);
+		if (ret)
+			break;
+		ret = batch_try(batch, ctx, outs);
+	} while (ret == -ENOSPC);
+	up_write(&evict->queue_sem);
 	return ret;
 }
 

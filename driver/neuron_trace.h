@@ -91,6 +91,25 @@ TRACE_EVENT(neuron_copy_done,
 		      __entry->engine, __entry->seqno, __entry->size, __entry->error)
 );
 
+TRACE_EVENT(neuron_move,
+	    TP_PROTO(struct device *dev, u64 client, u64 size, bool out),
+
+	    TP_ARGS(dev, client, size, out),
+
+	    TP_STRUCT__entry(__string(dev, dev_name(dev))
+			     __field(u64, client)
+			     __field(u64, size)
+			     __field(bool, out)),
+
+	    TP_fast_assign(__assign_str(dev);
+			   __entry->client = client;
+			   __entry->size = size;
+			   __entry->out = out;),
+
+	    TP_printk("dev=%s client=%llu size=%llu to=%s", __get_str(dev), __entry->client,
+		      __entry->size, __entry->out ? "host" : "hbm")
+);
+
 #endif /* __NEURON_TRACE_H__ */
 
 #undef TRACE_INCLUDE_PATH

@@ -23,6 +23,7 @@ int main(int argc, char **argv)
 	failed += RUN(memory);
 	failed += RUN(share);
 	failed += RUN(pin);
+	failed += RUN(evict);
 	failed += RUN(launch);
 	failed += RUN(stream);
 	failed += RUN(alloc);

@@ -139,6 +139,8 @@ struct drm_neuron_query_memory {
 	__u64 host_own;
 	/** @granule: HBM is given out in multiples of this, a power of two. */
 	__u64 granule;
+	/** @evicted_own: Part of @host_own that are DRM_NEURON_BO_HBM buffers moved out of HBM. */
+	__u64 evicted_own;
 };
 
 /**
