@@ -6,10 +6,14 @@
 #ifndef __NEURON_COMPAT_H__
 #define __NEURON_COMPAT_H__
 
+#ifdef NEURON_HAVE_DMEM
+#include <linux/cgroup_dmem.h>
+#endif
 #include <linux/gpu_buddy.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
+#include <drm/drm_drv.h>
 #include <drm/drm_gem.h>
 #include <drm/gpu_scheduler.h>
 
@@ -28,6 +32,42 @@ static inline void neuron_buddy_set_lock(struct gpu_buddy *mm, struct mutex *loc
 
 #ifndef NEURON_HAVE_GEM_RESIDENT_ACTIVE
 #define DRM_GEM_OBJECT_ACTIVE 0
+#endif
+
+#ifndef NEURON_HAVE_DMEM
+/* As in linux/cgroup_dmem.h of a kernel without the controller. */
+struct dmem_cgroup_region;
+struct dmem_cgroup_pool_state;
+
+static inline struct dmem_cgroup_region *drmm_cgroup_register_region(struct drm_device *drm,
+								     const char *name, u64 size)
+{
+	return NULL;
+}
+
+static inline int dmem_cgroup_try_charge(struct dmem_cgroup_region *region, u64 size,
+					 struct dmem_cgroup_pool_state **pool,
+					 struct dmem_cgroup_pool_state **limit)
+{
+	*pool = NULL;
+	*limit = NULL;
+	return 0;
+}
+
+static inline void dmem_cgroup_uncharge(struct dmem_cgroup_pool_state *pool, u64 size)
+{
+}
+
+static inline bool dmem_cgroup_state_evict_valuable(struct dmem_cgroup_pool_state *limit,
+						    struct dmem_cgroup_pool_state *pool,
+						    bool ignore_low, bool *hit_low)
+{
+	return true;
+}
+
+static inline void dmem_cgroup_pool_state_put(struct dmem_cgroup_pool_state *pool)
+{
+}
 #endif
 
 /*

@@ -42,8 +42,7 @@
 
 static int evict_mib = -1;
 module_param(evict_mib, int, 0644);
-MODULE_PARM_DESC(evict_mib, "Host memory for buffers evicted from HBM, MiB; 0: none; -1: half of "
-			    "all (default)");
+MODULE_PARM_DESC(evict_mib, "Host memory for evicted HBM, MiB; 0: none; -1: half (default -1)");
 
 static u64 evict_limit(void)
 {
@@ -63,6 +62,18 @@ void neuron_evict_init(struct neuron_device *ndev)
 	init_rwsem(&ndev->evict.queue_sem);
 	spin_lock_init(&ndev->evict.lock);
 	INIT_LIST_HEAD(&ndev->evict.lru);
+}
+
+/**
+ * neuron_evict_start - Let control groups count HBM
+ * @ndev: device with its HBM
+ *
+ * Return: 0 or -errno.
+ */
+int neuron_evict_start(struct neuron_device *ndev)
+{
+	ndev->evict.region = drmm_cgroup_register_region(&ndev->drm, "hbm", ndev->hbm.total);
+	return PTR_ERR_OR_ZERO(ndev->evict.region);
 }
 
 /**
@@ -149,15 +160,27 @@ static int evict_bo(struct neuron_bo *bo)
 		return ret;
 	}
 	neuron_evict_remove(bo);
-	neuron_hbm_free(&ndev->hbm, &bo->hbm);
+	neuron_evict_free(ndev, &bo->hbm);
 	bo->evicted = true;
 	evict_count(bo, bo->base.size);
 	trace_neuron_move(ndev->drm.dev, bo->nfile->client_id, bo->base.size, true);
 	return 0;
 }
 
-/* The longest unused buffer that nobody uses, counted and locked; NULL if none. */
-static struct neuron_bo *evict_pick_idle(struct neuron_evict *evict)
+/* Would it help whose limit was hit, or anybody when it is NULL? */
+static bool evict_helps(struct neuron_bo *bo, struct dmem_cgroup_pool_state *limit, bool low)
+{
+	bool hit_low = false;
+
+	return dmem_cgroup_state_evict_valuable(limit, bo->hbm.pool, low, &hit_low);
+}
+
+/*
+ * The longest unused buffer that nobody uses, counted and locked; NULL if none.
+ * @low: also one that its control group wants to keep, if it can
+ */
+static struct neuron_bo *evict_pick_idle(struct neuron_evict *evict,
+					 struct dmem_cgroup_pool_state *limit, bool low)
 {
 	struct neuron_bo *bo;
 
@@ -166,7 +189,8 @@ static struct neuron_bo *evict_pick_idle(struct neuron_evict *evict)
 		if (!evict_is_idle(bo) || !dma_resv_trylock(bo->base.resv))
 			continue;
 		/* On the list it still has its memory, but it may be on its way out. */
-		if (!bo->pins && kref_get_unless_zero(&bo->base.refcount))
+		if (!bo->pins && evict_helps(bo, limit, low) &&
+		    kref_get_unless_zero(&bo->base.refcount))
 			return bo;
 		dma_resv_unlock(bo->base.resv);
 	}
@@ -174,31 +198,68 @@ static struct neuron_bo *evict_pick_idle(struct neuron_evict *evict)
 }
 
 /* The longest unused buffer that is not spared, counted; NULL if none. */
-static struct neuron_bo *evict_pick_any(struct neuron_evict *evict)
+static struct neuron_bo *evict_pick_any(struct neuron_evict *evict,
+					struct dmem_cgroup_pool_state *limit)
 {
 	struct neuron_bo *bo;
 
 	guard(spinlock)(&evict->lock);
 	list_for_each_entry(bo, &evict->lru, lru)
-		if (!bo->spared && !READ_ONCE(bo->pins) && kref_get_unless_zero(&bo->base.refcount))
+		if (!bo->spared && !READ_ONCE(bo->pins) && evict_helps(bo, limit, true) &&
+		    kref_get_unless_zero(&bo->base.refcount))
 			return bo;
 	return NULL;
+}
+
+/*
+ * Take HBM if there is some. -ENOSPC with @limit: the caller's control group may
+ * have no more; to be put.
+ */
+static int evict_take(struct neuron_device *ndev, u64 size, struct neuron_hbm_block *block,
+		      struct dmem_cgroup_pool_state **limit)
+{
+	struct dmem_cgroup_pool_state *pool;
+	int ret;
+
+	ret = dmem_cgroup_try_charge(ndev->evict.region, size, &pool, limit);
+	if (ret)
+		return ret == -EAGAIN ? -ENOSPC : ret;
+	ret = neuron_hbm_alloc(&ndev->hbm, size, block);
+	if (ret)
+		dmem_cgroup_uncharge(pool, size);
+	else
+		block->pool = pool;
+	return ret;
+}
+
+/**
+ * neuron_evict_free - Give HBM back
+ * @ndev: device
+ * @block: block from neuron_evict_alloc(), idle on the device
+ */
+void neuron_evict_free(struct neuron_device *ndev, struct neuron_hbm_block *block)
+{
+	dmem_cgroup_uncharge(block->pool, block->size);
+	neuron_hbm_free(&ndev->hbm, block);
 }
 
 /* Take HBM, evicting what is idle. May be called with reservations held. */
 static int evict_alloc(struct neuron_device *ndev, u64 size, struct neuron_hbm_block *block)
 {
+	struct dmem_cgroup_pool_state *limit = NULL;
 	unsigned int failures = 0;
 	struct neuron_bo *bo;
 	int ret;
 
 	for (;;) {
-		ret = neuron_hbm_alloc(&ndev->hbm, size, block);
-		if (ret != -ENOSPC || size > ndev->hbm.largest || !evict_limit())
-			return ret;
-		bo = evict_pick_idle(&ndev->evict);
+		ret = evict_take(ndev, size, block, &limit);
+		bo = NULL;
+		if (ret == -ENOSPC && size <= ndev->hbm.largest && evict_limit())
+			bo = evict_pick_idle(&ndev->evict, limit, false) ?:
+				     evict_pick_idle(&ndev->evict, limit, true);
+		dmem_cgroup_pool_state_put(limit);
 		if (!bo)
-			return -ENOSPC;
+			return ret;
 		ret = evict_bo(bo);
 		if (ret) /* another one next time */
 			neuron_evict_used(bo);
@@ -211,17 +272,29 @@ static int evict_alloc(struct neuron_device *ndev, u64 size, struct neuron_hbm_b
 	}
 }
 
+/* The limit that keeps the caller from having so much more, to be put; NULL: none. */
+static struct dmem_cgroup_pool_state *evict_find_limit(struct neuron_device *ndev, u64 size)
+{
+	struct dmem_cgroup_pool_state *pool, *limit;
+
+	if (!dmem_cgroup_try_charge(ndev->evict.region, size, &pool, &limit))
+		dmem_cgroup_uncharge(pool, size);
+	return limit;
+}
+
 /**
  * neuron_evict_make_room - Evict a buffer, whatever it takes
  * @ndev: device
+ * @size: bytes that are wanted
  *
  * Waits until the longest unused one that is not spared is idle.
  *
  * Context: Process; no reservation held, &neuron_evict.queue_sem for writing.
- * Return: 0 HBM is less full, -ENOSPC nothing can be evicted, -ERESTARTSYS.
+ * Return: 0 HBM is less full, -ENOSPC nothing can be evicted, -ERESTARTSYS, -EINTR.
  */
-int neuron_evict_make_room(struct neuron_device *ndev)
+int neuron_evict_make_room(struct neuron_device *ndev, u64 size)
 {
+	struct dmem_cgroup_pool_state *limit;
 	unsigned int failures;
 	struct neuron_bo *bo;
 	long ret;
@@ -229,7 +302,9 @@ int neuron_evict_make_room(struct neuron_device *ndev)
 	lockdep_assert_held_write(&ndev->evict.queue_sem);
 
 	for (failures = 0; failures < EVICT_FAILURES && evict_limit(); failures++) {
-		bo = evict_pick_any(&ndev->evict);
+		limit = evict_find_limit(ndev, size);
+		bo = evict_pick_any(&ndev->evict, limit);
+		dmem_cgroup_pool_state_put(limit);
 		if (!bo)
 			break;
 		ret = dma_resv_wait_timeout(bo->base.resv, DMA_RESV_USAGE_BOOKKEEP, true,
@@ -260,10 +335,12 @@ int neuron_evict_make_room(struct neuron_device *ndev)
  */
 int neuron_evict_alloc(struct neuron_device *ndev, u64 size, struct neuron_hbm_block *block)
 {
+	struct dmem_cgroup_pool_state *limit = NULL;
 	struct neuron_evict *evict = &ndev->evict;
 	int ret;
 
-	ret = neuron_hbm_alloc(&ndev->hbm, size, block);
+	ret = evict_take(ndev, size, block, &limit);
+	dmem_cgroup_pool_state_put(limit);
 	if (ret != -ENOSPC || size > ndev->hbm.largest)
 		return ret;
 	neuron_device_settle(ndev);
@@ -283,7 +360,7 @@ int neuron_evict_alloc(struct neuron_device *ndev, u64 size, struct neuron_hbm_b
 		ret = evict_alloc(ndev, size, block);
 		if (ret != -ENOSPC)
 			break;
-		ret = neuron_evict_make_room(ndev);
+		ret = neuron_evict_make_room(ndev, size);
 	} while (!ret);
 	up_write(&evict->queue_sem);
 	return ret;
@@ -318,7 +395,7 @@ int neuron_bo_make_resident(struct neuron_bo *bo)
 	evict_revoke(bo);
 	ret = neuron_copy_move(bo, false);
 	if (ret) {
-		neuron_hbm_free(&ndev->hbm, &bo->hbm);
+		neuron_evict_free(ndev, &bo->hbm);
 		return ret;
 	}
 	bo->evicted = false;
@@ -327,4 +404,42 @@ int neuron_bo_make_resident(struct neuron_bo *bo)
 	evict_count(bo, -(s64)bo->base.size);
 	trace_neuron_move(ndev->drm.dev, bo->nfile->client_id, bo->base.size, false);
 	return 0;
+}
+
+/* A buffer, counted and off the list; NULL if there is none. */
+static struct neuron_bo *evict_pop(struct neuron_evict *evict)
+{
+	struct neuron_bo *bo, *next;
+
+	guard(spinlock)(&evict->lock);
+	list_for_each_entry_safe(bo, next, &evict->lru, lru) {
+		list_del_init(&bo->lru);
+		if (kref_get_unless_zero(&bo->base.refcount))
+			return bo;
+	}
+	return NULL;
+}
+
+/**
+ * neuron_evict_stop - Take HBM away from peers
+ * @ndev: device that is unplugged and stopped
+ *
+ * The BAR may be somebody else's next.
+ */
+void neuron_evict_stop(struct neuron_device *ndev)
+{
+	struct neuron_bo *bo;
+	bool shared;
+
+	while ((bo = evict_pop(&ndev->evict))) {
+		dma_resv_lock(bo->base.resv, NULL);
+		shared = !list_empty(&bo->peers);
+		neuron_prime_revoke(bo);
+		dma_resv_unlock(bo->base.resv);
+		/* What they have queued before. */
+		if (shared)
+			dma_resv_wait_timeout(bo->base.resv, DMA_RESV_USAGE_BOOKKEEP, false,
+					      MAX_SCHEDULE_TIMEOUT);
+		drm_gem_object_put(&bo->base);
+	}
 }

@@ -8,6 +8,7 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
+struct dmem_cgroup_region;
 struct neuron_bo;
 struct neuron_device;
 struct neuron_hbm_block;
@@ -25,6 +26,8 @@ struct neuron_evict {
 	spinlock_t lock;
 	/** @lru: Buffers in HBM, longest unused first; not counted. */
 	struct list_head lru;
+	/** @region: HBM as control groups count and limit it; NULL without such a controller. */
+	struct dmem_cgroup_region *region;
 	/** @bytes: Host memory of evicted buffers. */
 	atomic64_t bytes;
 	/** @evictions: Buffers ever moved to host memory. */
@@ -34,11 +37,14 @@ struct neuron_evict {
 };
 
 void neuron_evict_init(struct neuron_device *ndev);
+int neuron_evict_start(struct neuron_device *ndev);
+void neuron_evict_stop(struct neuron_device *ndev);
 void neuron_evict_add(struct neuron_bo *bo);
 void neuron_evict_remove(struct neuron_bo *bo);
 void neuron_evict_used(struct neuron_bo *bo);
-int neuron_evict_make_room(struct neuron_device *ndev);
+int neuron_evict_make_room(struct neuron_device *ndev, u64 size);
 int neuron_evict_alloc(struct neuron_device *ndev, u64 size, struct neuron_hbm_block *block);
+void neuron_evict_free(struct neuron_device *ndev, struct neuron_hbm_block *block);
 
 int neuron_bo_make_resident(struct neuron_bo *bo);
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Buffer objects. HBM is contiguous; under pressure it moves to host memory and
- * back (neuron_evict.c). Host memory is pages of our own, in the largest pieces that are to be had, or of the caller (neuron_user.c),
- * mapped for DMA for the buffer's whole life; others' memory comes as a dma-buf
- * (neuron_prime.c). What is ours is zero when the user first sees it: pages by
- * the page allocator, HBM by a copy that everybody waits for (neuron_copy_scrub).
- * CPU mappings are filled by faults, so that they end when the device goes.
+ * back (neuron_evict.c). Host memory is pages of our own, in the largest pieces
+ * that are to be had, or of the caller (neuron_user.c), mapped for DMA for the
+ * buffer's whole life; others' memory comes as a dma-buf (neuron_prime.c). What is
+ * ours is zero when the user first sees it: pages by the page allocator, HBM by a
+ * copy that everybody waits for (neuron_copy_scrub). CPU mappings are filled by
+ * faults, so that they follow the buffer and end when the device goes.
  */
 
 #include <linux/dma-mapping.h>
@@ -222,7 +223,7 @@ static void gem_free_memory(struct neuron_bo *bo)
 
 	if (neuron_bo_is_in_hbm(bo)) {
 		atomic64_sub(size, &nfile->hbm_bytes);
-		neuron_hbm_free(&nfile->ndev->hbm, &bo->hbm);
+		neuron_evict_free(nfile->ndev, &bo->hbm);
 		return;
 	}
 	neuron_bo_put_backing(bo);

@@ -18,6 +18,8 @@
 /* Zeroes that buffers are scrubbed from: as much as one DMA descriptor moves. */
 #define NEURON_HBM_ZERO_BYTES ((u64)SZ_64K)
 
+struct dmem_cgroup_pool_state;
+
 /**
  * struct neuron_hbm_block - Contiguous bytes of one stack
  */
@@ -32,6 +34,8 @@ struct neuron_hbm_block {
 	u64 size;
 	/** @stack: Stack it lies in. */
 	unsigned int stack;
+	/** @pool: Share of the control group that it counts in; NULL without such a controller. */
+	struct dmem_cgroup_pool_state *pool;
 };
 
 /**

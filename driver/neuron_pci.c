@@ -176,6 +176,7 @@ static void pci_stop(void *data)
 	cancel_work_sync(&ndev->recover_work);
 	neuron_power_dead(ndev);
 	neuron_ctx_release_all(ndev);
+	neuron_evict_stop(ndev);
 }
 
 static int pci_init_dma(struct pci_dev *pdev, const struct neuron_hal *hal)
@@ -206,6 +207,9 @@ static int pci_start(struct neuron_device *ndev)
 	if (ret)
 		return ret;
 	ret = pci_init_hbm(ndev);
+	if (ret)
+		return ret;
+	ret = neuron_evict_start(ndev);
 	if (ret)
 		return ret;
 	ret = neuron_power_start(ndev);

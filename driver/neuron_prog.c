@@ -71,7 +71,7 @@ static void prog_release(struct kref *ref)
 
 	atomic64_sub(prog->hbm.size, &nfile->hbm_bytes);
 	atomic64_sub(prog->hbm.size, &nfile->prog_bytes);
-	neuron_hbm_free(&nfile->ndev->hbm, &prog->hbm);
+	neuron_evict_free(nfile->ndev, &prog->hbm);
 	kvfree(prog);
 	neuron_file_put(nfile);
 }

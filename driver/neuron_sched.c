@@ -442,6 +442,22 @@ out:
 	return ret;
 }
 
+/* Bytes of the first buffer that is not in HBM: there is no room for it. */
+static u64 batch_wants(struct sched_batch *batch)
+{
+	struct neuron_bo *bo;
+	u32 i, j;
+
+	for (i = 0; i < batch->count; i++) {
+		for (j = 0; j < batch->job[i]->n_bos; j++) {
+			bo = to_neuron_bo(batch->job[i]->bos[j].obj);
+			if (!neuron_bo_is_in_hbm(bo))
+				return bo->base.size;
+		}
+	}
+	return 0;
+}
+
 static void batch_spare(struct sched_batch *batch, bool spared)
 {
 	u32 i, j;
@@ -474,7 +490,7 @@ static int batch_push(struct sched_batch *batch, struct neuron_ctx *ctx,
 		return ret;
 	do {
 		batch_spare(batch, true);
-		ret = neuron_evict_make_room(ctx->ndev);
+		ret = neuron_evict_make_room(ctx->ndev, batch_wants(batch));
 		batch_spare(batch, false);
 		if (ret)
 			break;

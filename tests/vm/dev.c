@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "dev.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sync_file.h>
@@ -11,6 +10,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 #include <xf86drm.h>
@@ -42,21 +43,39 @@ static bool is_neuron(int fd)
 	return yes;
 }
 
-int dev_open(void)
+/* The first neuron device that is not this one; -1 if there is none. */
+static int open_but(dev_t not_this)
 {
+	struct stat st;
 	char path[64];
 	int fd;
 
 	for (int i = 0; i < 64; i++) {
 		snprintf(path, sizeof(path), "/dev/accel/accel%d", i);
 		fd = open(path, O_RDWR | O_CLOEXEC);
-		if (fd >= 0 && is_neuron(fd))
+		if (fd >= 0 && !fstat(fd, &st) && st.st_rdev != not_this && is_neuron(fd))
 			return fd;
 		if (fd >= 0)
 			close(fd);
 	}
-	fail_msg("no neuron device in /dev/accel: is the module loaded?");
 	return -1;
+}
+
+int dev_open(void)
+{
+	int fd = open_but(0);
+
+	if (fd < 0)
+		fail_msg("no neuron device in /dev/accel: is the module loaded?");
+	return fd;
+}
+
+int dev_open_other(int fd)
+{
+	struct stat st;
+
+	assert_ok(fstat(fd, &st));
+	return open_but(st.st_rdev);
 }
 
 void dev_close(int fd)
@@ -139,17 +158,20 @@ static void write_file(const char *path, const char *value)
 const char *dev_pci_address(void)
 {
 	static char address[32];
-	DIR *dir = opendir("/sys/bus/pci/drivers/neuron");
-	struct dirent *entry;
+	char path[64], target[256];
+	int fd = dev_open();
+	struct stat st;
+	ssize_t n;
 
-	address[0] = 0;
-	while (dir && (entry = readdir(dir)))
-		if (strchr(entry->d_name, ':'))
-			snprintf(address, sizeof(address), "%.31s", entry->d_name);
-	if (dir)
-		closedir(dir);
-	if (!address[0])
-		fail_msg("no device is bound to the driver");
+	assert_ok(fstat(fd, &st));
+	close(fd);
+	snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/device", major(st.st_rdev),
+		 minor(st.st_rdev));
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n < 0)
+		fail_msg("%s: %s", path, strerror(errno));
+	target[n] = 0;
+	snprintf(address, sizeof(address), "%.31s", strrchr(target, '/') + 1);
 	return address;
 }
 

@@ -23,6 +23,8 @@
 
 int dev_open(void);
 void dev_close(int fd);
+/* Another device than that of fd; -1 if there is none. */
+int dev_open_other(int fd);
 
 /* cmocka fixture: *state is a pointer to a file; HBM must be as free afterwards as before. */
 int dev_setup(void **state);
@@ -45,7 +47,7 @@ void dev_wait_hbm(int fd, uint64_t used);
 /* A file of the debug file system or of the module's parameters. */
 void dev_debugfs_write(const char *name, const char *value);
 void dev_param_write(const char *name, const char *value);
-/* PCI address of the device, as sysfs writes it. */
+/* PCI address of the device of dev_open(), as sysfs writes it. */
 const char *dev_pci_address(void);
 
 /* --- buffers -------------------------------------------------------------- */

@@ -5,29 +5,46 @@
  * waits for all HBM that it used to come back.
  *
  *	ioctl_test [PATTERN]     only the tests whose name matches the shell pattern
+ *	ioctl_test GROUP...      only these groups, the names below
  */
 #include "groups.h"
 
 #include <stdio.h>
+#include <string.h>
 
-#define RUN(group) _cmocka_run_group_tests(#group, group##_tests, group##_tests_count, NULL, NULL)
+#define GROUP(name) { #name, name##_tests, &name##_tests_count }
+
+static const struct group {
+	const char *name;
+	const struct CMUnitTest *tests;
+	const size_t *count;
+} groups[] = {
+	GROUP(args),   GROUP(memory), GROUP(share), GROUP(peer),  GROUP(pin),  GROUP(evict),
+	GROUP(launch), GROUP(stream), GROUP(alloc), GROUP(reset), GROUP(life),
+};
+
+static bool is_named(const struct group *group, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], group->name))
+			return true;
+	return false;
+}
 
 int main(int argc, char **argv)
 {
+	const size_t n = sizeof(groups) / sizeof(groups[0]);
 	int failed = 0;
+	bool named = false;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc > 1)
+	for (size_t i = 0; i < n; i++)
+		named |= is_named(&groups[i], argc, argv);
+	if (argc > 1 && !named)
 		cmocka_set_test_filter(argv[1]);
-	failed += RUN(args);
-	failed += RUN(memory);
-	failed += RUN(share);
-	failed += RUN(pin);
-	failed += RUN(evict);
-	failed += RUN(launch);
-	failed += RUN(stream);
-	failed += RUN(alloc);
-	failed += RUN(reset);
-	failed += RUN(life);
+	for (size_t i = 0; i < n; i++)
+		if (!named || is_named(&groups[i], argc, argv))
+			failed += _cmocka_run_group_tests(groups[i].name, groups[i].tests,
+							  *groups[i].count, NULL, NULL);
 	return failed != 0;
 }

@@ -126,6 +126,48 @@ static void pinned_memory_may_be_unmapped(void **state)
 	assert_ok(munmap(again, SIZE));
 }
 
+/* A child gets copies of the pages; the parent's stay those that the device knows. */
+static void pinned_memory_stays_with_the_parent(void **state)
+{
+	uint8_t *p = anonymous(PROT_READ | PROT_WRITE);
+	uint32_t bo = pin(FD, p, SIZE), host = bo_new(FD, SIZE, BO_HOST | BO_MMAP);
+	uint8_t *q = bo_map(FD, host);
+	int status, go[2];
+	char byte = 0;
+	pid_t pid;
+
+	memset(p, 0x11, SIZE);
+	assert_ok(pipe(go));
+	pid = fork();
+	if (!pid) {
+		/* Wait until the parent is done, then see what was there at the fork. */
+		if (read(go[0], &byte, 1) != 1)
+			_exit(1);
+		for (size_t i = 0; i < SIZE; i++)
+			if (p[i] != 0x11)
+				_exit(2);
+		memset(p, 0x33, SIZE);
+		_exit(0);
+	}
+	memset(p, 0x22, SIZE / 2);
+	copy_now(FD, host, 0, bo, 0, SIZE);
+	for (size_t i = 0; i < SIZE; i++)
+		assert_int_equal(q[i], i < SIZE / 2 ? 0x22 : 0x11);
+	memset(q, 0x44, SIZE);
+	copy_now(FD, bo, 0, host, 0, SIZE);
+	for (size_t i = 0; i < SIZE; i++)
+		assert_int_equal(p[i], 0x44);
+	assert_int_equal(write(go[1], &byte, 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	for (size_t i = 0; i < SIZE; i++)
+		assert_int_equal(p[i], 0x44);
+	close(go[0]);
+	close(go[1]);
+	bo_unmap(FD, host, q);
+	assert_ok(munmap(p, SIZE));
+}
+
 static void pin_checks_its_arguments(void **state)
 {
 	uint8_t *p = anonymous(PROT_READ | PROT_WRITE), *ro = anonymous(PROT_READ);
@@ -203,6 +245,7 @@ static void pinned_memory_is_limited(void **state)
 const struct CMUnitTest pin_tests[] = {
 	TEST(copies_read_and_write_pinned_memory),
 	TEST(pinned_memory_may_be_unmapped),
+	TEST(pinned_memory_stays_with_the_parent),
 	TEST(pin_checks_its_arguments),
 	TEST(pinned_memory_is_neither_mapped_nor_shared_nor_a_slot),
 	TEST(pinned_memory_is_limited),
