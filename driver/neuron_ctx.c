@@ -77,7 +77,26 @@ static void ctx_count(struct neuron_ctx *ctx, const struct exi_record *record)
 		count->engine_ns[i] += le32_to_cpu(record->busy_ns[i]);
 	}
 	atomic64_add(ns, &ctx->nfile->core_ns);
+	atomic64_add(ns, &ctx->nfile->ns_of_core[ctx->core_index]);
 	atomic64_inc(&ctx->nfile->launches);
+}
+
+/**
+ * neuron_core_began - A launch was given to the core
+ * @core: the core, locked
+ */
+void neuron_core_began(struct neuron_core *core)
+{
+	lockdep_assert_held(&core->lock);
+	if (!core->launched++)
+		core->active_since = ktime_get_ns();
+}
+
+static void core_ended(struct neuron_core *core)
+{
+	lockdep_assert_held(&core->lock);
+	if (!--core->launched)
+		core->count.active_ns += ktime_get_ns() - core->active_since;
 }
 
 /* What the launch of a record ends with. */
@@ -109,6 +128,7 @@ static void ctx_retire(struct neuron_ctx *ctx, int error)
 	trace_neuron_launch_done(ctx->ndev->drm.dev, ctx->core_index, ctx->queue, ctx->head, error);
 	ctx->pending[index] = NULL;
 	ctx->head++;
+	core_ended(ctx->core);
 	neuron_fence_signal(fence, error);
 }
 

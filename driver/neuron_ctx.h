@@ -113,6 +113,7 @@ void neuron_ctx_stop(struct neuron_ctx *ctx, u32 state, int error);
 void neuron_ctx_kill_all(struct neuron_device *ndev, int error);
 void neuron_ctx_forget_all(struct neuron_device *ndev);
 void neuron_ctx_release_all(struct neuron_device *ndev);
+void neuron_core_began(struct neuron_core *core);
 void neuron_ctx_drain(struct neuron_ctx *ctx);
 void neuron_ctx_drain_core(struct neuron_device *ndev, unsigned int core);
 

@@ -149,6 +149,8 @@ static u32 query_core(struct neuron_device *ndev, u32 index, struct drm_neuron_q
 
 	guard(spinlock_irqsave)(&c->lock);
 	*core = c->count;
+	if (c->launched)
+		core->active_ns += ktime_get_ns() - c->active_since;
 	for (i = 0; i < ndev->queues; i++) {
 		core->queues += c->ctx[i] != ERR_PTR(-EIO);
 		core->queues_used += !IS_ERR_OR_NULL(c->ctx[i]);

@@ -74,6 +74,10 @@ struct neuron_core {
 	struct neuron_ctx *ctx[EXI_QUEUE_COUNT];
 	/** @count: What its launches amount to; queues are not counted here. */
 	struct drm_neuron_query_core count;
+	/** @launched: Launches given to it and not done. */
+	u32 launched;
+	/** @active_since: If there are any: since when there always were; ktime_get_ns(). */
+	u64 active_since;
 };
 
 /**
@@ -171,8 +175,12 @@ struct neuron_file {
 	atomic64_t host_bytes;
 	/** @evicted_bytes: Part of @host_bytes that belongs into HBM. */
 	atomic64_t evicted_bytes;
+	/** @const_bytes: Part of @prog_bytes that is constants. */
+	atomic64_t const_bytes;
 	/** @core_ns: Time that its launches ran on cores. */
 	atomic64_t core_ns;
+	/** @ns_of_core: The same, of each core. */
+	atomic64_t ns_of_core[NEURON_CORES_MAX];
 	/** @copy_ns: Time that its copies took. */
 	atomic64_t copy_ns;
 	/** @launches: Launches completed without fault. */

@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* /proc/PID/fdinfo: Documentation/gpu/drm-usage-stats.rst */
+/*
+ * /proc/PID/fdinfo: Documentation/gpu/drm-usage-stats.rst, and behind the keys of
+ * that:
+ *   neuron-launches    completed without fault
+ *   neuron-core-N      device time that they took on core N, of cores with any
+ *   neuron-constants   part of the HBM that is constants of programs, bytes
+ *   neuron-code        part of it that is the rest of programs, bytes
+ *   neuron-program-ID  bytes in HBM, launches given to the device, name
+ *   neuron-programs    how many there are, more than listed perhaps
+ */
 
 #include <linux/dma-resv.h>
 
@@ -8,6 +17,7 @@
 
 #include "neuron_drv.h"
 #include "neuron_gem.h"
+#include "neuron_prog.h"
 
 struct fdinfo_memory {
 	struct drm_memory_stats hbm;
@@ -58,6 +68,8 @@ void neuron_show_fdinfo(struct drm_printer *p, struct drm_file *file)
 	struct neuron_file *nfile = file->driver_priv;
 	struct neuron_device *ndev = nfile->ndev;
 	struct fdinfo_memory memory = {};
+	u64 ns, constants;
+	u32 core;
 
 	drm_printf(p, "drm-engine-core:\t%llu ns\n", (u64)atomic64_read(&nfile->core_ns));
 	drm_printf(p, "drm-engine-capacity-core:\t%u\n", ndev->cores);
@@ -67,4 +79,17 @@ void neuron_show_fdinfo(struct drm_printer *p, struct drm_file *file)
 	fdinfo_collect(&memory, file);
 	drm_print_memory_stats(p, &memory.hbm, keys, "hbm");
 	drm_print_memory_stats(p, &memory.host, keys, "memory");
+
+	drm_printf(p, "neuron-launches:\t%llu\n", (u64)atomic64_read(&nfile->launches));
+	for (core = 0; core < ndev->cores; core++) {
+		ns = atomic64_read(&nfile->ns_of_core[core]);
+		if (ns)
+			drm_printf(p, "neuron-core-%u:\t%llu ns\n", core, ns);
+	}
+	/* A program that goes between the two looks leaves the second with less. */
+	constants = atomic64_read(&nfile->const_bytes);
+	drm_printf(p, "neuron-constants:\t%llu\n", constants);
+	drm_printf(p, "neuron-code:\t%llu\n",
+		   max_t(u64, atomic64_read(&nfile->prog_bytes), constants) - constants);
+	neuron_prog_print(nfile, p);
 }

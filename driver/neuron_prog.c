@@ -5,6 +5,7 @@
  */
 
 #include <linux/crc32c.h>
+#include <linux/ctype.h>
 #include <linux/io.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -71,6 +72,7 @@ static void prog_release(struct kref *ref)
 
 	atomic64_sub(prog->hbm.size, &nfile->hbm_bytes);
 	atomic64_sub(prog->hbm.size, &nfile->prog_bytes);
+	atomic64_sub(prog->const_bytes, &nfile->const_bytes);
 	neuron_evict_free(nfile->ndev, &prog->hbm);
 	kvfree(prog);
 	neuron_file_put(nfile);
@@ -106,6 +108,45 @@ struct neuron_prog *neuron_prog_lookup(struct neuron_file *nfile, u32 id)
 	return prog;
 }
 
+/*
+ * Programs that fdinfo lists: enough for a person; it is read often, and the
+ * lock is that of look-ups.
+ */
+#define PROG_PRINT_MAX 256
+
+/**
+ * neuron_prog_print - List the programs of a file, for fdinfo
+ * @nfile: the file
+ * @p: where to print
+ */
+void neuron_prog_print(struct neuron_file *nfile, struct drm_printer *p)
+{
+	unsigned int count = 0;
+	struct neuron_prog *prog;
+	unsigned long id;
+
+	xa_lock(&nfile->progs);
+	xa_for_each(&nfile->progs, id, prog) {
+		if (++count > PROG_PRINT_MAX)
+			continue;
+		drm_printf(p, "neuron-program-%lu:\t%llu %llu %s\n", id, prog->hbm.size,
+			   (u64)atomic64_read(&prog->launches), prog->name);
+	}
+	xa_unlock(&nfile->progs);
+	drm_printf(p, "neuron-programs:\t%u\n", count);
+}
+
+/* Others print the name: nothing in it may end the line or command a terminal. */
+static void prog_set_name(struct neuron_prog *prog, const struct nprog_header *header)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(header->name) && header->name[i]; i++)
+		prog->name[i] = isascii(header->name[i]) && isprint(header->name[i]) ?
+					header->name[i] :
+					'?';
+}
+
 /* A program of a checked image, in HBM. The device is there. */
 static struct neuron_prog *prog_create(struct neuron_file *nfile, const void *image, u32 size)
 {
@@ -128,8 +169,11 @@ static struct neuron_prog *prog_create(struct neuron_file *nfile, const void *im
 	}
 	kref_init(&prog->ref);
 	prog->nfile = neuron_file_get(nfile);
+	prog->const_bytes = le32_to_cpu(header->const_bytes);
+	prog_set_name(prog, header);
 	atomic64_add(prog->hbm.size, &nfile->hbm_bytes);
 	atomic64_add(prog->hbm.size, &nfile->prog_bytes);
+	atomic64_add(prog->const_bytes, &nfile->const_bytes);
 	prog->device_id = atomic64_inc_return(&ndev->program_id);
 	prog->image_bytes = size;
 	ptr = neuron_hbm_ptr(&ndev->hbm, &prog->hbm);

@@ -2,6 +2,7 @@
 #ifndef __NEURON_PROG_H__
 #define __NEURON_PROG_H__
 
+#include <linux/atomic.h>
 #include <linux/kref.h>
 
 #include "neuron_hbm.h"
@@ -9,6 +10,7 @@
 
 struct drm_device;
 struct drm_file;
+struct drm_printer;
 struct neuron_file;
 
 /**
@@ -39,6 +41,12 @@ struct neuron_prog {
 	struct neuron_hbm_block hbm;
 	/** @image_bytes: Size of the image. */
 	u32 image_bytes;
+	/** @const_bytes: Part of it that is constants. */
+	u32 const_bytes;
+	/** @launches: Launches given to the device. */
+	atomic64_t launches;
+	/** @name: Its user's name for it: one line of printable characters. */
+	char name[NPROG_NAME_BYTES + 1];
 	/** @id: Id in the file. */
 	u32 id;
 	/** @n_slots: Slots. */
@@ -50,6 +58,7 @@ struct neuron_prog {
 int neuron_prog_check(const void *image, u64 size, u32 arch, struct nprog_finding *finding);
 struct neuron_prog *neuron_prog_lookup(struct neuron_file *nfile, u32 id);
 void neuron_prog_put(struct neuron_prog *prog);
+void neuron_prog_print(struct neuron_file *nfile, struct drm_printer *p);
 
 int neuron_ioctl_program_load(struct drm_device *drm, void *data, struct drm_file *file);
 int neuron_ioctl_program_unload(struct drm_device *drm, void *data, struct drm_file *file);

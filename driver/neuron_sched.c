@@ -77,6 +77,8 @@ static int sched_ring(struct neuron_job *job, u32 index)
 			    job->prog->device_id);
 	ctx->pending[index] = job->done;
 	ctx->tail++;
+	neuron_core_began(ctx->core);
+	atomic64_inc(&job->prog->launches);
 	dma_wmb();
 	neuron_reg_write(&ctx->ndev->exi, neuron_ctx_reg(ctx, EXI_Q_DOORBELL), ctx->tail);
 	return 0;

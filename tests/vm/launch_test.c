@@ -274,9 +274,12 @@ static void launches_are_counted_by_core_and_file(void **state)
 	assert_int_equal(after.faults - before.faults, 1);
 	assert_int_equal(after.insts[ISA_SYNC] - before.insts[ISA_SYNC], 6);
 	assert_int_equal(after.busy_ns - before.busy_ns, ctx_state(FD, ctx).device_ns);
+	assert_true(after.active_ns > before.active_ns);
+	assert_true(after.engine_ns[ISA_SYNC] >= before.engine_ns[ISA_SYNC]);
 	assert_true(after.queues_used >= 2);
 	assert_true(after.queues >= after.queues_used);
 	assert_int_equal(query_core(FD, 0).launches, other.launches);
+	assert_int_equal(query_core(FD, 0).active_ns, other.active_ns);
 
 	assert_ok(neuron_call(FD, DRM_IOCTL_NEURON_QUERY, &args));
 	assert_int_equal(usage.launches, 3);

@@ -178,12 +178,13 @@ static void killing_a_hung_process_frees_all(void **state)
 static void fdinfo_counts_time_and_memory(void **state)
 {
 	uint32_t bo = bo_new(FD, 4 * MIB, BO_HBM), host = bo_new(FD, MIB, BO_HOST);
-	char path[64], text[4096] = "";
+	uint32_t fill = prog_fill(FD, 1, 256);
+	char path[64], text[4096] = "", line[64];
 	unsigned long long ns = 0;
 	FILE *file;
 	size_t n;
 
-	assert_int_equal(launch_now(FD, ctx_new(FD, 0), prog_fill(FD, 1, 256), &bo, 1), 1);
+	assert_int_equal(launch_now(FD, ctx_new(FD, 0), fill, &bo, 1), 1);
 	copy_now(FD, bo, 0, host, 0, MIB);
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", FD);
 	file = fopen(path, "r");
@@ -201,6 +202,12 @@ static void fdinfo_counts_time_and_memory(void **state)
 	assert_true(ns > 0);
 	assert_non_null(strstr(text, "drm-resident-hbm:\t"));
 	assert_non_null(strstr(text, "drm-resident-memory:\t1 MiB\n"));
+	assert_non_null(strstr(text, "neuron-launches:\t1\n"));
+	assert_non_null(strstr(text, "neuron-core-0:\t"));
+	assert_null(strstr(text, "neuron-core-1:\t"));
+	assert_non_null(strstr(text, "neuron-programs:\t1\n"));
+	snprintf(line, sizeof(line), "neuron-program-%u:\t4096 1 ", fill);
+	assert_non_null(strstr(text, line));
 }
 
 static sigjmp_buf bus_error;

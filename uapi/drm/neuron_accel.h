@@ -176,6 +176,12 @@ struct drm_neuron_query_core {
 	__u32 queues;
 	/** @queues_used: Part of @queues that contexts have now. */
 	__u32 queues_used;
+	/**
+	 * @active_ns: Host time during which it had launches to run; the one under
+	 * way counts. A virtual device's clock is not the host's, so busy_ns of that
+	 * says nothing about how much of its time the core has left.
+	 */
+	__u64 active_ns;
 };
 
 /**
