@@ -54,13 +54,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-static const char *arch_name(uint32_t arch)
-{
-	static const char *const names[] = { [2] = "trn1/inf2", [3] = "trn2", [4] = "trn3" };
-
-	return arch < sizeof(names) / sizeof(names[0]) && names[arch] ? names[arch] : "?";
-}
-
 /* Whether a file of the same process on the same device comes before it. */
 static bool is_second(const struct nd_client *c)
 {
@@ -132,7 +125,7 @@ static struct json_object *json_device(const struct nd_device *d, bool files)
 	json_object_object_add(o, "memory_size", json_object_new_uint64(d->hbm_bytes));
 	json_object_object_add(o, "neuroncore_ids", ids);
 	json_object_object_add(o, "neuron_processes", json_processes(d, files));
-	json_object_object_add(o, "arch", json_object_new_string(arch_name(d->arch)));
+	json_object_object_add(o, "arch", json_object_new_string(nd_arch_name(d->arch)));
 	json_object_object_add(o, "virtual", json_object_new_boolean(d->revision == 255));
 	json_object_object_add(o, "serial_number", json_object_new_string(serial));
 	json_object_object_add(o, "memory_used", json_object_new_uint64(d->hbm_used));
@@ -172,7 +165,7 @@ static void fill_row(char row[COLUMNS][128], const struct nd_device *d)
 	snprintf(row[5], 128, "%s", d->bdf);
 	snprintf(row[6], 128, "%s", d->cpus);
 	snprintf(row[7], 128, "%d", d->numa_node);
-	snprintf(row[8], 128, "%s%s", arch_name(d->arch), d->revision == 255 ? " virtual" : "");
+	snprintf(row[8], 128, "%s%s", nd_arch_name(d->arch), d->revision == 255 ? " virtual" : "");
 }
 
 static void print_rule(const int *width)
@@ -282,7 +275,7 @@ int main(int argc, char **argv)
 			      stderr);
 		return 1;
 	}
-	n_clients = nd_clients(devices, n_devices, clients, ND_PROCESSES_MAX);
+	n_clients = nd_clients(devices, n_devices, clients, ND_PROCESSES_MAX, NULL);
 	if (options.json)
 		print_json(&options);
 	else

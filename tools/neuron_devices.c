@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <xf86drm.h>
@@ -55,11 +57,66 @@ static void read_link(char *text, size_t size, unsigned int minor, const char *n
 	snprintf(text, size, "%s", n < 0 ? "" : basename(target));
 }
 
+/* One attribute of a folder as a number. */
+static int64_t read_number(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	int64_t number = ND_UNKNOWN;
+	char text[32], *end;
+	ssize_t n;
+
+	if (fd < 0)
+		return ND_UNKNOWN;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return ND_UNKNOWN;
+	text[n] = 0;
+	errno = 0;
+	number = strtoll(text, &end, 10);
+	return end == text || errno ? ND_UNKNOWN : number;
+}
+
+/* errno, or 0. *size: in, what there is room for; out, how much the driver has. */
+static int query_sized(int fd, uint32_t block, uint32_t index, void *to, uint32_t *size)
+{
+	struct drm_neuron_query args = {
+		.block = block, .size = *size, .ptr = (uintptr_t)to, .index = index
+	};
+
+	if (drmIoctl(fd, DRM_IOCTL_NEURON_QUERY, &args))
+		return errno;
+	*size = args.size;
+	return 0;
+}
+
 static int query(int fd, uint32_t block, void *to, uint32_t size)
 {
-	struct drm_neuron_query args = { .block = block, .size = size, .ptr = (uintptr_t)to };
+	return query_sized(fd, block, 0, to, &size);
+}
 
-	return drmIoctl(fd, DRM_IOCTL_NEURON_QUERY, &args) ? errno : 0;
+static void ask_core(struct nd_core *c, int fd, uint32_t index)
+{
+	struct drm_neuron_query_core info = { 0 };
+	uint32_t size = sizeof(info);
+
+	/* An older driver has no such block. */
+	if (query_sized(fd, DRM_NEURON_QUERY_CORE, index, &info, &size))
+		return;
+	*c = (struct nd_core){
+		.known = true,
+		.engines_known = size >= offsetof(struct drm_neuron_query_core, engine_ns) +
+						 sizeof(info.engine_ns),
+		.busy_ns = info.busy_ns,
+		.launches = info.launches,
+		.faults = info.faults,
+		.dma_bytes = info.dma_bytes,
+		.active_ns = info.active_ns,
+		.queues = info.queues,
+		.queues_used = info.queues_used,
+	};
+	memcpy(c->insts, info.insts, sizeof(c->insts));
+	memcpy(c->engine_ns, info.engine_ns, sizeof(c->engine_ns));
 }
 
 /* Asks the driver; errno of what failed, or 0. */
@@ -86,18 +143,60 @@ static int ask(struct nd_device *d, int fd)
 	d->serial = info.serial;
 	d->hbm_bytes = memory.hbm_bytes;
 	d->hbm_used = memory.hbm_used;
+	for (uint32_t i = 0; i < d->cores && i < ND_CORES_MAX; i++)
+		ask_core(&d->core[i], fd, i);
 	return 0;
+}
+
+/* Power and the hottest temperature, from the driver's hwmon device. */
+static void read_sensors(struct nd_device *d)
+{
+	char path[PATH_MAX], name[32];
+	struct dirent *entry;
+	int64_t value;
+	DIR *dir;
+	int fd;
+
+	d->power_uw = d->temp_mc = ND_UNKNOWN;
+	snprintf(path, sizeof(path), CLASS_DIR "/accel%u/device/hwmon", d->minor);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, "hwmon", 5) != 0)
+			continue;
+		fd = openat(dirfd(dir), entry->d_name, O_DIRECTORY | O_CLOEXEC);
+		d->power_uw = read_number(fd, "power1_input");
+		if (d->power_uw == ND_UNKNOWN)
+			d->power_uw = read_number(fd, "power1_average");
+		for (int i = 1; i <= 8; i++) {
+			snprintf(name, sizeof(name), "temp%d_input", i);
+			value = read_number(fd, name);
+			if (value > d->temp_mc)
+				d->temp_mc = value;
+		}
+		if (fd >= 0)
+			close(fd);
+		break;
+	}
+	if (dir)
+		closedir(dir);
 }
 
 static void examine(struct nd_device *d)
 {
-	char path[64], numa[16];
+	char path[64], numa[16], rdev[32];
+	unsigned int major, minor;
 	int fd;
 
 	read_link(d->bdf, sizeof(d->bdf), d->minor, "device");
 	read_attribute(d->cpus, sizeof(d->cpus), d->minor, "local_cpulist");
 	read_attribute(numa, sizeof(numa), d->minor, "numa_node");
 	d->numa_node = numa[0] ? atoi(numa) : -1;
+	snprintf(path, sizeof(path), CLASS_DIR "/accel%u/dev", d->minor);
+	read_line(rdev, sizeof(rdev), path);
+	if (sscanf(rdev, "%u:%u", &major, &minor) == 2)
+		d->rdev = makedev(major, minor);
+	read_sensors(d);
+	d->ecc_corrected = d->ecc_uncorrected = ND_UNKNOWN;
 	snprintf(path, sizeof(path), "/dev/accel/accel%u", d->minor);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	d->error = fd < 0 ? errno : ask(d, fd);
@@ -160,60 +259,6 @@ static void read_command(char *text, size_t size, pid_t pid)
 			text[i] = ' ';
 }
 
-/* A size as drm_print_memory_stats() prints it. */
-static uint64_t memory_size(const char *text)
-{
-	char unit[8] = "";
-	uint64_t n = 0;
-
-	if (sscanf(text, "%" SCNu64 " %7s", &n, unit) < 1)
-		return 0;
-	if (!strcmp(unit, "KiB"))
-		return n << 10;
-	if (!strcmp(unit, "MiB"))
-		return n << 20;
-	return n;
-}
-
-/* Reads an fdinfo file; whether it is one of our driver. */
-static bool read_client(struct nd_client *c, char *pdev, size_t pdev_size, int dir,
-			const char *name)
-{
-	char line[256], driver[32] = "";
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-	char *value;
-
-	pdev[0] = 0;
-	while (f && fgets(line, sizeof(line), f)) {
-		line[strcspn(line, "\n")] = 0;
-		value = strchr(line, ':');
-		if (!value)
-			continue;
-		*value++ = 0;
-		value += strspn(value, " \t");
-		if (!strcmp(line, "drm-driver"))
-			snprintf(driver, sizeof(driver), "%s", value);
-		else if (!strcmp(line, "drm-pdev"))
-			snprintf(pdev, pdev_size, "%s", value);
-		else if (!strcmp(line, "drm-client-id"))
-			c->id = strtoull(value, NULL, 10);
-		else if (!strcmp(line, "drm-engine-core"))
-			c->core_ns = strtoull(value, NULL, 10);
-		else if (!strcmp(line, "drm-engine-copy"))
-			c->copy_ns = strtoull(value, NULL, 10);
-		else if (!strcmp(line, "drm-total-hbm"))
-			c->hbm_bytes = memory_size(value);
-		else if (!strcmp(line, "drm-total-memory"))
-			c->host_bytes = memory_size(value);
-	}
-	if (f)
-		fclose(f);
-	else if (fd >= 0)
-		close(fd);
-	return !strcmp(driver, "neuron");
-}
-
 static bool is_known(const struct nd_client *clients, size_t n, uint64_t id)
 {
 	for (size_t i = 0; i < n; i++)
@@ -222,34 +267,98 @@ static bool is_known(const struct nd_client *clients, size_t n, uint64_t id)
 	return false;
 }
 
-/* Appends the clients of one process. */
-static size_t add_process(const struct nd_device *devices, size_t n_devices,
-			  struct nd_client *clients, size_t n, size_t max, pid_t pid)
+static const struct nd_device *device_of(const struct nd_device *devices, size_t n, dev_t rdev)
 {
-	char path[64], pdev[32];
-	struct dirent *entry;
-	DIR *dir;
+	for (size_t i = 0; i < n; i++)
+		if (devices[i].rdev && devices[i].rdev == rdev)
+			return &devices[i];
+	return NULL;
+}
 
-	snprintf(path, sizeof(path), "/proc/%d/fdinfo", pid);
-	dir = opendir(path);
-	while (dir && n < max && (entry = readdir(dir))) {
-		struct nd_client c = { .pid = pid };
+/* Whether the file is one of the device: its number alone may be that of one now gone. */
+static bool read_client(struct nd_client *c, const struct nd_device *d, int dir, const char *name,
+			struct nd_programs *programs)
+{
+	size_t n = programs ? programs->n : 0;
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	char pdev[32];
+	bool ours;
 
-		if (!isdigit((unsigned char)entry->d_name[0]) ||
-		    !read_client(&c, pdev, sizeof(pdev), dirfd(dir), entry->d_name) ||
-		    is_known(clients, n, c.id))
-			continue;
-		for (size_t i = 0; i < n_devices; i++) {
-			if (strcmp(devices[i].bdf, pdev) != 0)
-				continue;
-			c.minor = devices[i].minor;
-			read_command(c.command, sizeof(c.command), pid);
-			clients[n++] = c;
-			break;
-		}
+	if (!f) {
+		if (fd >= 0)
+			close(fd);
+		return false;
 	}
-	if (dir)
-		closedir(dir);
+	ours = nd_fdinfo(f, c, pdev, sizeof(pdev), programs) && !strcmp(pdev, d->bdf);
+	fclose(f);
+	if (!ours && programs)
+		programs->n = n;
+	return ours;
+}
+
+static DIR *open_process(pid_t pid, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return opendir(path);
+}
+
+/*
+ * Device of an open file, or NULL. Only what is called so is asked for its number: asking a file
+ * of a network that is gone would take for ever.
+ */
+static const struct nd_device *device_of_file(const struct nd_device *devices, size_t n, int dir,
+					      const char *name)
+{
+	char target[PATH_MAX];
+	ssize_t length = readlinkat(dir, name, target, sizeof(target) - 1);
+	struct stat st;
+
+	if (length <= 0)
+		return NULL;
+	target[length] = 0;
+	if (!strstr(target, "accel") || fstatat(dir, name, &st, 0) || !S_ISCHR(st.st_mode))
+		return NULL;
+	return device_of(devices, n, st.st_rdev);
+}
+
+/* Appends the clients of one process. Most have none: their files are only looked at. */
+static size_t add_process(const struct nd_device *devices, size_t n_devices,
+			  struct nd_client *clients, size_t n, size_t max, pid_t pid,
+			  struct nd_programs *programs)
+{
+	DIR *files = open_process(pid, "fd"), *infos = NULL;
+	const struct nd_device *d;
+	struct dirent *entry;
+
+	while (files && n < max && (entry = readdir(files))) {
+		struct nd_client c = { .pid = pid };
+		size_t n_programs = programs ? programs->n : 0;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		d = device_of_file(devices, n_devices, dirfd(files), entry->d_name);
+		if (!d)
+			continue;
+		if (!infos)
+			infos = open_process(pid, "fdinfo");
+		if (!infos || !read_client(&c, d, dirfd(infos), entry->d_name, programs))
+			continue;
+		if (is_known(clients, n, c.id)) {
+			if (programs)
+				programs->n = n_programs;
+			continue;
+		}
+		c.minor = d->minor;
+		read_command(c.command, sizeof(c.command), pid);
+		clients[n++] = c;
+	}
+	if (infos)
+		closedir(infos);
+	if (files)
+		closedir(files);
 	return n;
 }
 
@@ -261,15 +370,18 @@ static int by_pid(const void *a, const void *b)
 }
 
 size_t nd_clients(const struct nd_device *devices, size_t n_devices, struct nd_client *clients,
-		  size_t max)
+		  size_t max, struct nd_programs *programs)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *entry;
 	size_t n = 0;
 
+	if (programs)
+		programs->n = 0;
 	while (dir && (entry = readdir(dir)))
 		if (isdigit((unsigned char)entry->d_name[0]) && atoi(entry->d_name) != getpid())
-			n = add_process(devices, n_devices, clients, n, max, atoi(entry->d_name));
+			n = add_process(devices, n_devices, clients, n, max, atoi(entry->d_name),
+					programs);
 	if (dir)
 		closedir(dir);
 	qsort(clients, n, sizeof(*clients), by_pid);
@@ -286,6 +398,13 @@ void nd_why(const struct nd_device *d, char *text, size_t size)
 
 	snprintf(text, size, "/dev/accel/accel%u can not be used: %s%s", d->minor,
 		 strerror(d->error), what);
+}
+
+const char *nd_arch_name(uint32_t arch)
+{
+	static const char *const names[] = { [2] = "trn1/inf2", [3] = "trn2", [4] = "trn3" };
+
+	return arch < sizeof(names) / sizeof(names[0]) && names[arch] ? names[arch] : "?";
 }
 
 void nd_instance(char *type, char *id, size_t size)

@@ -12,10 +12,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #define ND_DEVICES_MAX	 64
+#define ND_CORES_MAX	 16
+#define ND_ENGINES	 5 /* tensor, vector, scalar, gpsimd, sync */
 #define ND_PROCESSES_MAX 4096
+#define ND_PROGRAMS_MAX	 8192
+#define ND_UNKNOWN	 INT64_MIN
+
+/* Counters of one core since the driver was bound; they only grow. */
+struct nd_core {
+	bool known; /* the driver has these */
+	bool engines_known; /* and those of the second line */
+	uint64_t busy_ns, launches, faults, dma_bytes, insts[ND_ENGINES]; /* busy: device time */
+	uint64_t active_ns, engine_ns[ND_ENGINES]; /* host time; parts of busy_ns */
+	uint32_t queues, queues_used;
+};
 
 /* One device of ours, whether or not it could be opened. */
 struct nd_device {
@@ -32,6 +46,10 @@ struct nd_device {
 	uint64_t hbm_bytes;
 	uint64_t hbm_used; /* by all users */
 	char driver[32]; /* driver version, as 1.0.0 */
+	dev_t rdev; /* its device number; 0: unknown */
+	int64_t power_uw, temp_mc; /* microwatts, thousandths of a degree, or ND_UNKNOWN */
+	int64_t ecc_corrected, ecc_uncorrected; /* memory errors since power-on, or ND_UNKNOWN */
+	struct nd_core core[ND_CORES_MAX];
 };
 
 /* One open file of a process on a device. */
@@ -43,16 +61,48 @@ struct nd_client {
 	uint64_t core_ns; /* time that its launches ran on cores, all of them together */
 	uint64_t copy_ns;
 	uint64_t hbm_bytes, host_bytes;
+	uint64_t constant_bytes, code_bytes; /* parts of hbm_bytes */
+	uint64_t launches;
+	uint64_t ns_of_core[ND_CORES_MAX]; /* parts of core_ns */
+	uint32_t programs; /* loaded */
+};
+
+/* A loaded program of a client. */
+struct nd_program {
+	uint64_t client; /* nd_client.id */
+	uint32_t id;
+	uint64_t bytes; /* of HBM */
+	uint64_t launches; /* given to the device */
+	char name[72];
+};
+
+struct nd_programs {
+	size_t n;
+	struct nd_program list[ND_PROGRAMS_MAX];
 };
 
 /* Fills in at most ND_DEVICES_MAX devices in order of minors; returns how many there are. */
 size_t nd_devices(struct nd_device *devices);
 
-/* The same for clients, at most max of them, each id once, in order of pids. */
-size_t nd_clients(const struct nd_device *devices, size_t n, struct nd_client *clients, size_t max);
+/*
+ * The same for clients, at most max of them, each id once, in order of pids. Their programs go to
+ * programs, if it is not NULL: as many as the driver lists, at most ND_PROGRAMS_MAX.
+ */
+size_t nd_clients(const struct nd_device *devices, size_t n, struct nd_client *clients, size_t max,
+		  struct nd_programs *programs);
+
+/*
+ * Reads the text of an fdinfo file into a client and the list of programs; pdev gets the PCI
+ * address. False: it is not one of our driver, and nothing was appended.
+ */
+bool nd_fdinfo(FILE *f, struct nd_client *c, char *pdev, size_t pdev_size,
+	       struct nd_programs *programs);
 
 /* Why a device cannot be used and what to do, as one line without its end. */
 void nd_why(const struct nd_device *device, char *text, size_t size);
+
+/* trn1/inf2, trn2, trn3 or ?. */
+const char *nd_arch_name(uint32_t arch);
 
 /* Kind of machine and its id as an EC2 instance says; empty elsewhere. */
 void nd_instance(char *type, char *id, size_t size);
