@@ -105,8 +105,8 @@ static void ask_core(struct nd_core *c, int fd, uint32_t index)
 		return;
 	*c = (struct nd_core){
 		.known = true,
-		.engines_known = size >= offsetof(struct drm_neuron_query_core, engine_ns) +
-						 sizeof(info.engine_ns),
+		.active_known = size >= offsetof(struct drm_neuron_query_core, active_ns) +
+						sizeof(info.active_ns),
 		.busy_ns = info.busy_ns,
 		.launches = info.launches,
 		.faults = info.faults,

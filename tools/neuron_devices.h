@@ -25,9 +25,10 @@
 /* Counters of one core since the driver was bound; they only grow. */
 struct nd_core {
 	bool known; /* the driver has these */
-	bool engines_known; /* and those of the second line */
+	bool active_known; /* and active_ns */
 	uint64_t busy_ns, launches, faults, dma_bytes, insts[ND_ENGINES]; /* busy: device time */
-	uint64_t active_ns, engine_ns[ND_ENGINES]; /* host time; parts of busy_ns */
+	uint64_t engine_ns[ND_ENGINES]; /* parts of busy_ns */
+	uint64_t active_ns; /* host time */
 	uint32_t queues, queues_used;
 };
 
@@ -60,7 +61,7 @@ struct nd_client {
 	char command[256]; /* arguments, with spaces */
 	uint64_t core_ns; /* time that its launches ran on cores, all of them together */
 	uint64_t copy_ns;
-	uint64_t hbm_bytes, host_bytes;
+	uint64_t hbm_bytes, host_bytes; /* where its buffers are now; and its programs */
 	uint64_t constant_bytes, code_bytes; /* parts of hbm_bytes */
 	uint64_t launches;
 	uint64_t ns_of_core[ND_CORES_MAX]; /* parts of core_ns */

@@ -92,6 +92,7 @@ int copy_start(int fd, uint32_t dst, uint64_t dst_offset, uint32_t src, uint64_t
 
 /* Instructions and slots, collected; prog_image() makes the bytes. */
 struct prog {
+	const char *name; /* NULL: none */
 	struct isa_inst inst[EXI_ENGINES][PROG_INSTS];
 	unsigned int count[EXI_ENGINES];
 	struct nprog_slot slot[PROG_SLOTS];

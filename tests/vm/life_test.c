@@ -206,7 +206,7 @@ static void fdinfo_counts_time_and_memory(void **state)
 	assert_non_null(strstr(text, "neuron-core-0:\t"));
 	assert_null(strstr(text, "neuron-core-1:\t"));
 	assert_non_null(strstr(text, "neuron-programs:\t1\n"));
-	snprintf(line, sizeof(line), "neuron-program-%u:\t4096 1 ", fill);
+	snprintf(line, sizeof(line), "neuron-program-%u:\t4096 1 fill\n", fill);
 	assert_non_null(strstr(text, line));
 }
 

@@ -99,6 +99,8 @@ void *prog_image(const struct prog *p, size_t *size)
 	h->arch = 3;
 	h->n_slots = p->slots;
 	h->slot_offset = sizeof(*h);
+	if (p->name)
+		memcpy(h->name, p->name, strnlen(p->name, sizeof(h->name)));
 	memcpy(image + sizeof(*h), p->slot, p->slots * sizeof(struct nprog_slot));
 	for (int e = 0; e < EXI_ENGINES; e++) {
 		if (!p->count[e])
@@ -151,7 +153,7 @@ uint32_t prog_nop(int fd)
 
 uint32_t prog_fill(int fd, float value, unsigned int n)
 {
-	struct prog p = { 0 };
+	struct prog p = { .name = "fill" };
 	unsigned int out = prog_slot(&p, NPROG_SLOT_OUTPUT, (uint64_t)TILE_PARTS * 4 * n);
 	struct isa_inst *inst;
 	uint32_t bits;
