@@ -111,6 +111,25 @@ static void gemm_fp32(struct program *p, unsigned int n)
 	}
 }
 
+static void gemm_fp16(struct program *p, unsigned int n)
+{
+	while (n--) {
+		load_stationary(p, ISA_FP16);
+		matmul(p, ISA_FP16, 512);
+	}
+}
+
+static void transpose_fp32(struct program *p, unsigned int n)
+{
+	while (n--) {
+		struct isa_inst *in = asm_inst(p, ISA_TENSOR, ISA_TRANSPOSE);
+
+		in->compute.dst = asm_row(ISA_SPACE_PSUM, ISA_FP32, 0, 128, 0, 128);
+		in->compute.src0 = sbuf(ISA_FP32, 0, 128);
+		in->compute.compute_type = ISA_CT_BITS;
+	}
+}
+
 static void elementwise(struct program *p, unsigned int opcode, struct isa_tile dst,
 			struct isa_tile src)
 {
@@ -134,6 +153,22 @@ static void vector_copy_bf16(struct program *p, unsigned int n)
 {
 	while (n--)
 		elementwise(p, ISA_COPY, sbuf(ISA_BF16, 65536, 16384), sbuf(ISA_BF16, 0, 16384));
+}
+
+static void vector_scalar_bf16(struct program *p, unsigned int n)
+{
+	while (n--)
+		elementwise(p, ISA_TENSOR_SCALAR, sbuf(ISA_BF16, 65536, 16384),
+			    sbuf(ISA_BF16, 0, 16384));
+}
+
+static void vector_gaps_bf16(struct program *p, unsigned int n)
+{
+	struct isa_tile src = sbuf(ISA_BF16, 0, 16384);
+
+	src.step[ISA_TILE_DIMS - 1] = 2;
+	while (n--)
+		elementwise(p, ISA_COPY, sbuf(ISA_BF16, 131072, 16384), src);
 }
 
 static void vector_psum_bf16(struct program *p, unsigned int n)
@@ -223,9 +258,38 @@ static void dma_64k(struct program *p, unsigned int n)
 	dma_rows(p, n, 65536);
 }
 
+static void dma_4k(struct program *p, unsigned int n)
+{
+	dma_rows(p, n, 4096);
+}
+
 static void dma_2k(struct program *p, unsigned int n)
 {
 	dma_rows(p, n, 2048);
+}
+
+static void dma_hbm(struct program *p, unsigned int n)
+{
+	while (n--)
+		asm_dma(p, ISA_SYNC, 0, 8, asm_flat(0, 8u << 20, 131072, 8),
+			asm_flat(0, 0, 131072, 8));
+}
+
+static uint32_t row_bytes; /* of dma_any() */
+
+static void dma_any(struct program *p, unsigned int n)
+{
+	dma_rows(p, n, row_bytes);
+}
+
+static void dma_one(struct program *p, unsigned int n)
+{
+	/* n 0: what a launch takes without it. */
+	if (n)
+		asm_dma(p, ISA_SYNC, 0, 1, asm_chip(ISA_SPACE_SBUF, 0, 1, 0, row_bytes, 1),
+			asm_flat(0, 0, row_bytes, 1));
+	else
+		asm_inst(p, ISA_SYNC, ISA_NOP);
 }
 
 /* --- the table ---------------------------------------------------------------------------- */
@@ -235,32 +299,59 @@ struct row {
 	emit_fn emit;
 	double published; /* in units */
 	double work; /* units = work / ns; 0: the interval itself, in ns */
+	unsigned int cores; /* that do the same; work is of all of them */
 };
 
 static const struct row rows[] = {
-	{ "matmul bf16 N=512, interval", "perf", "ns", matmul_bf16, 512 / TENSOR_HZ * 1e9, 0 },
-	{ "matmul bf16 N=32, interval", "perf", "ns", matmul_narrow, 64 / TENSOR_HZ * 1e9, 0 },
-	{ "matmul fp32 N=512, interval", "perf", "ns", matmul_fp32, 4 * 512 / TENSOR_HZ * 1e9, 0 },
+	{ "matmul bf16 N=512, interval", "perf", "ns", matmul_bf16, 512 / TENSOR_HZ * 1e9, 0, 1 },
+	{ "matmul bf16 N=32, interval", "perf", "ns", matmul_narrow, 64 / TENSOR_HZ * 1e9, 0, 1 },
+	{ "matmul fp32 N=512, interval", "perf", "ns", matmul_fp32, 4 * 512 / TENSOR_HZ * 1e9, 0,
+	  1 },
 	{ "new weights each 512 columns, bf16", "arch", "TFLOP/s", gemm_bf16, 79,
-	  2e-3 * 128 * 128 * 512 },
+	  2e-3 * 128 * 128 * 512, 1 },
 	{ "new weights each 512 columns, fp32", "arch", "TFLOP/s", gemm_fp32, 20,
-	  2e-3 * 128 * 128 * 512 },
-	{ "vector fp32, N=8192", "perf", "ns", vector_fp32, 8192 / VECTOR_HZ * 1e9, 0 },
+	  2e-3 * 128 * 128 * 512, 1 },
+	{ "new weights each 512 columns, fp16", "arch", "TFLOP/s", gemm_fp16, 79,
+	  2e-3 * 128 * 128 * 512, 1 },
+	{ "transpose fp32 128x128, half a matmul", "arch", "ns", transpose_fp32,
+	  4 * 128 / 2 / TENSOR_HZ * 1e9, 0, 1 },
+	{ "vector fp32, N=8192", "perf", "ns", vector_fp32, 8192 / VECTOR_HZ * 1e9, 0, 1 },
 	{ "vector copy bf16 in SBUF, 4x", "arch", "ns", vector_copy_bf16,
-	  16384 / 4 / VECTOR_HZ * 1e9, 0 },
+	  16384 / 4 / VECTOR_HZ * 1e9, 0, 1 },
+	{ "vector with scalar bf16 in SBUF, 4x", "arch", "ns", vector_scalar_bf16,
+	  16384 / 4 / VECTOR_HZ * 1e9, 0, 1 },
+	{ "vector copy bf16, 4-byte steps, 2x", "arch", "ns", vector_gaps_bf16,
+	  16384 / 2 / VECTOR_HZ * 1e9, 0, 1 },
 	{ "vector copy bf16 from PSUM, 2x", "arch", "ns", vector_psum_bf16,
-	  (1024 / 2 + 60) / VECTOR_HZ * 1e9, 0 },
+	  (1024 / 2 + 60) / VECTOR_HZ * 1e9, 0, 1 },
 	{ "vector add bf16 in SBUF, 2x", "arch", "ns", vector_add_bf16, 16384 / 2 / VECTOR_HZ * 1e9,
-	  0 },
+	  0, 1 },
 	{ "vector fp32, 32-byte steps, half", "perf", "ns", vector_strided,
-	  2 * 4096 / VECTOR_HZ * 1e9, 0 },
-	{ "scalar fp32, N=8192", "perf", "ns", scalar_exp, 8192 / SCALAR_HZ * 1e9, 0 },
-	{ "scalar with sum, N=512", "act", "ns", scalar_sum, (512 + 64 + 60) / SCALAR_HZ * 1e9, 0 },
-	{ "scalar, N=1, back to back", "perf", "ns", scalar_tiny, 100 / SCALAR_HZ * 1e9, 0 },
-	{ "DMA of 64 B, to its semaphore", "dma", "ns", dma_small, 2000, 0 },
-	{ "DMA HBM to SBUF, 64 KiB a partition", "dma", "GB/s", dma_64k, 368, 128.0 * 65536 },
-	{ "DMA HBM to SBUF, 2 KiB a partition", "dma", "GB/s", dma_2k, 368, 128.0 * 2048 },
+	  2 * 4096 / VECTOR_HZ * 1e9, 0, 1 },
+	{ "scalar fp32, N=8192", "perf", "ns", scalar_exp, 8192 / SCALAR_HZ * 1e9, 0, 1 },
+	{ "scalar with sum, N=512", "act", "ns", scalar_sum, (512 + 64 + 60) / SCALAR_HZ * 1e9, 0,
+	  1 },
+	{ "scalar, N=1, back to back", "perf", "ns", scalar_tiny, 100 / SCALAR_HZ * 1e9, 0, 1 },
+	{ "DMA of 64 B, to its semaphore", "dma", "ns", dma_small, 2000, 0, 1 },
+	{ "DMA HBM to SBUF, 64 KiB a partition", "dma", "GB/s", dma_64k, 368, 128.0 * 65536, 1 },
+	{ "DMA HBM to SBUF, 4 KiB a partition", "dma", "GB/s", dma_4k, 368, 128.0 * 4096, 1 },
+	{ "DMA HBM to SBUF, 2 KiB a partition", "dma", "GB/s", dma_2k, 368, 128.0 * 2048, 1 },
+	{ "HBM to SBUF, 8 cores at once", "arch", "GB/s", dma_64k, 2900, 8 * 128.0 * 65536, 8 },
+	{ "HBM to HBM, 8 cores, read and written", "arch", "GB/s", dma_hbm, 2900,
+	  8 * 2 * 131072.0 * 8, 8 },
 };
+
+/* What no page gives numbers for: full from 2 KiB on, far under below 256 B. */
+static void print_dma(struct rig *r)
+{
+	printf("\n%-38s %10s %10s\n", "DMA HBM to SBUF by size", "alone, us", "GB/s");
+	for (row_bytes = 16; row_bytes <= 65536; row_bytes *= 4) {
+		double alone = time_of(r, dma_one, 1) - time_of(r, dma_one, 0);
+
+		printf("%6u B, or that in each partition      %10.2f %10.1f\n", row_bytes,
+		       alone / 1e3, 128.0 * row_bytes / interval(r, dma_any));
+	}
+}
 
 int main(void)
 {
@@ -272,15 +363,20 @@ int main(void)
 	printf("%-38s %-5s %10s %10s  %-8s %s\n", "trn2, one core", "page", "published", "model",
 	       "unit", "deviation");
 	for (const struct row *row = rows; row < rows + n; row++) {
-		double ns = interval(r, row->emit);
-		double model = row->work ? row->work / ns : ns;
-		double off = 100 * (model / row->published - 1);
+		double ns, model, off;
+
+		r->in_use = row->cores;
+		ns = interval(r, row->emit);
+		model = row->work ? row->work / ns : ns;
+		off = 100 * (model / row->published - 1);
 
 		within += fabs(off) <= 15;
 		printf("%-38s %-5s %10.1f %10.1f  %-8s %+.1f %%\n", row->what, row->page,
 		       row->published, model, row->unit, off);
 	}
 	printf("%u of %zu within 15 %%\n", within, n);
+	r->in_use = 0;
+	print_dma(r);
 	rig_destroy(r);
 	return within < n;
 }

@@ -25,8 +25,17 @@ static void ask(struct nm_core *core, struct nm_request *req)
 	pthread_mutex_unlock(&core->lock);
 }
 
-static void reset_queue(struct nm_queue *q)
+/* core->lock held. */
+static void enable(struct nm_core *core, struct nm_queue *q, bool on)
 {
+	if (on != q->enabled)
+		atomic_fetch_add(&core->enabled, on ? 1 : -1u);
+	q->enabled = on;
+}
+
+static void reset_queue(struct nm_core *core, struct nm_queue *q)
+{
+	enable(core, q, false);
 	memset(q, 0, sizeof(*q));
 }
 
@@ -102,7 +111,7 @@ static bool serve(struct nm_core *core, struct nm_request *r, int running)
 			core->stop = NM_STOP_SILENT;
 			return false;
 		}
-		reset_queue(&core->queue[r->queue]);
+		reset_queue(core, &core->queue[r->queue]);
 		break;
 	case NM_REQ_RESET_CORE:
 		if (running >= 0) {
@@ -110,7 +119,7 @@ static bool serve(struct nm_core *core, struct nm_request *r, int running)
 			return false;
 		}
 		for (unsigned int q = 0; q < EXI_QUEUE_COUNT; q++)
-			reset_queue(&core->queue[q]);
+			reset_queue(core, &core->queue[q]);
 		nm_core_scrub(core);
 		nm_cache_clear(&core->cache);
 		core->has_owner = false;
@@ -295,6 +304,11 @@ void nm_core_reset(struct nm_core *core)
 	ask(core, &(struct nm_request){ .kind = NM_REQ_RESET_CORE });
 }
 
+bool nm_core_in_use(struct nm_core *core)
+{
+	return atomic_load_explicit(&core->enabled, memory_order_relaxed);
+}
+
 uint64_t nm_core_time_ns(struct nm_core *core)
 {
 	return atomic_load(&core->time_ns);
@@ -472,7 +486,7 @@ static void control(struct nm_core *core, unsigned int queue, uint32_t value)
 	pthread_mutex_lock(&core->lock);
 	if (value & EXI_Q_ENABLE && !q->enabled)
 		latch(q);
-	q->enabled = value & EXI_Q_ENABLE;
+	enable(core, q, value & EXI_Q_ENABLE);
 	pthread_cond_signal(&core->work);
 	pthread_mutex_unlock(&core->lock);
 }
@@ -508,6 +522,8 @@ void nm_core_reg_write(struct nm_core *core, uint32_t offset, uint32_t value)
 		core->queue[queue].reg[reg / 4] = value & 3;
 		break;
 	case EXI_Q_DOORBELL:
+		if (core->bus.now_ps)
+			core->queue[queue].floor_ps = core->bus.now_ps(core->bus.dev);
 		if (!ring(&core->queue[queue], value))
 			mistake = core->queue[queue].enabled ? "doorbell outside the ring" :
 							       "doorbell of a disabled queue";

@@ -7,6 +7,7 @@
 #ifndef NM_CORE_H
 #define NM_CORE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,11 @@ struct nm_core_bus {
 	void (*log)(void *dev, int level, const char *text);
 	/* EXI_FEATURES as set by the host. */
 	uint32_t (*features)(void *dev);
+
+	/* Cores of the device that have a queue enabled; NULL: this one alone. */
+	unsigned int (*in_use)(void *dev);
+	/* Device time that the host may know of, ps: no launch starts earlier. NULL: none. */
+	uint64_t (*now_ps)(void *dev);
 
 	struct nm_report *report; /* report.h; NULL: none */
 
@@ -80,6 +86,9 @@ int nm_core_sbuf_write(struct nm_core *core, uint64_t offset, const void *buf, s
 enum nm_sem_op { NM_SEM_SET, NM_SEM_INC, NM_SEM_DEC };
 uint32_t nm_core_sem_read(struct nm_core *core, unsigned int sem);
 void nm_core_sem_write(struct nm_core *core, unsigned int sem, enum nm_sem_op op, uint32_t value);
+
+/* Whether any of its queues is enabled. */
+bool nm_core_in_use(struct nm_core *core);
 
 /* Device time of this core's clock, ns: end of the last thing it did. */
 uint64_t nm_core_time_ns(struct nm_core *core);

@@ -64,6 +64,7 @@ struct nm_queue {
 	bool overrun; /* a doorbell beyond the ring: value below */
 	uint32_t overrun_value;
 	uint32_t tail, head;
+	uint64_t floor_ps; /* device time that the host knew of when it rang last */
 	uint32_t traced; /* entries of the trace ring ever written */
 };
 
@@ -116,6 +117,7 @@ struct nm_core {
 
 	_Atomic bool attention; /* requests is not empty, or quit */
 	_Atomic uint64_t time_ns;
+	_Atomic uint32_t enabled; /* queues; changed under lock */
 
 	/* Worker only. */
 	enum nm_stop stop; /* of the launch under way */

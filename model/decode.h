@@ -93,6 +93,7 @@ struct nm_dma {
 	uint64_t n; /* elements */
 	uint64_t cost_ps; /* of all descriptors together, on one DMA engine */
 	uint32_t engines; /* DMA engines that can share it, 1..16 */
+	uint64_t hbm_bytes; /* read and written there */
 	struct nm_side dst, src;
 };
 

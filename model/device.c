@@ -423,7 +423,7 @@ void nm_apb_write(struct nm_device *dev, uint64_t offset, uint32_t value)
 
 uint64_t nm_time_ns(struct nm_device *dev)
 {
-	uint64_t latest = 0;
+	uint64_t latest = atomic_load(&dev->udma_ps) / 1000;
 
 	for (unsigned int c = 0; c < dev->config.cores; c++) {
 		uint64_t t = nm_core_time_ns(dev->core[c]);
@@ -623,6 +623,23 @@ static void core_bus_written(void *user, uint64_t addr, uint64_t size)
 	nm_hbm_wrote(dev, nm_hbm_at(dev, addr, size), size);
 }
 
+static unsigned int core_bus_in_use(void *user)
+{
+	struct nm_device *dev = user;
+	unsigned int n = 0;
+
+	for (unsigned int c = 0; c < dev->config.cores; c++)
+		n += dev->core[c] && nm_core_in_use(dev->core[c]);
+	return n;
+}
+
+static uint64_t core_bus_now(void *user)
+{
+	struct nm_device *dev = user;
+
+	return atomic_load(&dev->udma_ps);
+}
+
 static void core_bus_found(void *user, uint32_t kind, uint64_t n)
 {
 	struct nm_device *dev = user;
@@ -681,6 +698,8 @@ static int create_cores(struct nm_device *dev)
 		.notify_error = core_bus_notify,
 		.log = core_bus_log,
 		.features = core_bus_features,
+		.in_use = core_bus_in_use,
+		.now_ps = core_bus_now,
 		.report = dev->report,
 		.check = dev->config.check,
 		.unwritten = core_bus_unwritten,

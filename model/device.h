@@ -87,6 +87,8 @@ struct udma {
 	struct ring ring[HALVES][UDMA_QUEUES];
 	uint32_t state[HALVES]; /* UDMA_STATE_IDLE, _NORMAL, _ABORT */
 	uint16_t kicked; /* queues that the device thread has to look at */
+	uint16_t fresh; /* of them, those that had nothing to do before the doorbell */
+	uint64_t time_ps; /* device time until which the engine is occupied */
 	uint16_t busy; /* queues that it is working on */
 	_Atomic uint16_t stop; /* of them, those that the host resets: leave off soon */
 	/* Descriptors of a turn under way whose data the host may have seen: their places in the
@@ -164,6 +166,7 @@ struct nm_device {
 
 	_Atomic uint64_t irq_todo; /* vectors to fire once dev->lock is dropped */
 
+	_Atomic uint64_t udma_ps; /* device time of the last copy's end */
 	_Atomic uint32_t features;
 	_Atomic uint32_t time_hi_latch;
 	struct nm_core *core[NM_CORES];

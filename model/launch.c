@@ -162,6 +162,7 @@ static void run(struct nm_core *core, uint64_t id, const struct nm_program *prog
 
 	if (report && nm_report_wants(report, id))
 		chain = &core->chain;
+	core->sim.sharers = core->bus.in_use ? core->bus.in_use(core->bus.dev) : 1;
 	nm_sim_run(&core->sim, program, core->time_ps, chain, &result);
 	if (report && result.fault.status == EXI_OK)
 		nm_report_add(report, id, program, &result, result.end_ps - core->time_ps, chain);
@@ -292,6 +293,9 @@ void nm_core_entry(struct nm_core *core, unsigned int queue, bool nested)
 	overrun_value = q->overrun_value;
 	q->overrun = false;
 	if (!nested) {
+		/* A copy that the host saw the end of came before. */
+		if (core->time_ps < q->floor_ps)
+			core->time_ps = q->floor_ps;
 		core->running = (int)queue;
 		core->stop = NM_RUN_ON;
 	}

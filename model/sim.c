@@ -159,6 +159,24 @@ struct turn {
 	uint8_t why;
 };
 
+/* The bytes of a transfer issued at ps, out of the core's share of HBM. What is used up counts from the
+ * issue on, lest transfers that start late hold up those that start early. */
+static void take_share(struct nm_sim *s, const struct nm_dma *dma, uint64_t ps, struct turn *t)
+{
+	uint64_t from = s->hbm_ps > ps ? s->hbm_ps : ps;
+	uint64_t end;
+
+	s->hbm_ps = from + nm_hbm_ps(dma->hbm_bytes, s->sharers);
+	end = s->hbm_ps + nm_dma_start_ps;
+	if (end <= t->last_ps)
+		return;
+	if (from > ps) {
+		t->first_ps = from + nm_dma_start_ps;
+		t->why = NM_WHY_HBM;
+	}
+	t->last_ps = end;
+}
+
 /* A transfer issued at ps takes its turn in its queue, then shares the DMA engines with those of other
  * queues. */
 static struct turn schedule_dma(struct nm_sim *s, const struct nm_dma *dma, uint64_t ps)
@@ -184,6 +202,8 @@ static struct turn schedule_dma(struct nm_sim *s, const struct nm_dma *dma, uint
 	}
 	if (t.first_ps > start)
 		t.why = NM_WHY_DMA;
+	if (s->sharers > 1)
+		take_share(s, dma, ps, &t);
 	s->queue_ps[dma->queue] = t.last_ps;
 	t.start_ps = start;
 	return t;
@@ -201,6 +221,9 @@ static void chain_dma(struct nm_sim *s, uint32_t id, struct nm_node *node, const
 		node->data_cause = t->queue[dma->queue];
 	else if (turn->why == NM_WHY_DMA)
 		node->data_cause = t->dma[turn->engine];
+	else if (turn->why == NM_WHY_HBM)
+		node->data_cause = t->hbm;
+	t->hbm = id;
 	t->queue[dma->queue] = id;
 	for (unsigned int i = 0; i < dma->engines; i++)
 		t->dma[(s->next_engine - 1 - i) % NM_DMA_ENGINES] = id;
@@ -420,6 +443,7 @@ void nm_sim_run(struct nm_sim *s, const struct nm_program *program, uint64_t sta
 	memset(s->seq, 0, sizeof(s->seq));
 	memset(s->queue_ps, 0, sizeof(s->queue_ps));
 	memset(s->engine_ps, 0, sizeof(s->engine_ps));
+	s->hbm_ps = 0;
 	for (unsigned int i = 0; i < ISA_SEMAPHORES; i++)
 		atomic_store_explicit(&s->sem[i], 0, memory_order_relaxed);
 	for (unsigned int e = 0; e < EXI_ENGINES; e++) {

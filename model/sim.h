@@ -72,6 +72,8 @@ struct nm_sim {
 	/* Of the running program. */
 	uint32_t hung; /* engines */
 	uint32_t clock; /* percent */
+	unsigned int sharers; /* cores that share HBM, this one included; set before the run */
+	uint64_t hbm_ps; /* this core's share is used up until then */
 	const struct nm_program *program;
 	struct nm_sim_result *result;
 	struct nm_chain *chain; /* NULL: none is wanted */

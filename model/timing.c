@@ -22,6 +22,9 @@ static const uint32_t clock_khz[EXI_ENGINES] = {
 #define MATMUL_CYCLES_MIN 64
 #define MATMUL_FP32	  4
 
+/* NKI Trainium2 guide: fp32 in transpose mode takes half the passes of fp32 in a matmul. */
+#define TRANSPOSE_4BYTE 2
+
 /* Control instructions and hand-over of a DMA to its queue: assumed. */
 #define CONTROL_CYCLES	 16
 #define DMA_ISSUE_CYCLES 64
@@ -48,6 +51,9 @@ const uint64_t nm_launch_end_ps = 2000000;
 
 /* NKI Trainium2 guide: 16 DMA engines of 23 bytes/ns a core. */
 #define DMA_BYTES_PER_US 23000
+
+/* NKI Trainium2 guide: 2.9 TB/s of the 4 stacks together, which the cores that are in use share. */
+#define HBM_BYTES_PER_US 2900000
 
 /* Descriptors: at most this long; NKI DMA guide: full rate from 2 KiB on, far under below 256 B,
  * which a fixed 6 ns of each reproduces (94 % at 2 KiB, 65 % at 256 B). */
@@ -144,8 +150,11 @@ void nm_time_compute(struct nm_inst *inst, const struct nm_compute *c, unsigned 
 	case ISA_TENSOR:
 		if (inst->opcode == ISA_LOAD_STATIONARY)
 			cycles = c->n > hidden_cycles ? c->n - hidden_cycles : 0;
+		else if (inst->opcode == ISA_TRANSPOSE)
+			cycles = (uint64_t)nm_matmul_cycles(c->n, false) *
+				 (c->src0.bytes == 4 ? TRANSPOSE_4BYTE : 1);
 		else
-			cycles = nm_matmul_cycles(c->n, fp32 && inst->opcode == ISA_MATMUL);
+			cycles = nm_matmul_cycles(c->n, fp32);
 		/* The array is pipelined: its latency delays effects, not the next one. */
 		inst->busy_ps = cycles_ps(cycles + 1, engine);
 		inst->latency_ps = cycles_ps(ACCESS_CYCLES, engine);
@@ -175,4 +184,16 @@ void nm_time_dma(struct nm_dma *dma, uint64_t run_bytes)
 
 	dma->cost_ps = descs * DMA_DESC_PS + bytes * 1000000 / DMA_BYTES_PER_US;
 	dma->engines = descs < NM_DMA_ENGINES ? (uint32_t)descs : NM_DMA_ENGINES;
+	dma->hbm_bytes =
+		bytes * ((dma->dst.space == ISA_SPACE_SLOT) + (dma->src.space == ISA_SPACE_SLOT));
+}
+
+uint64_t nm_hbm_ps(uint64_t bytes, unsigned int cores)
+{
+	return bytes * cores * 1000000 / HBM_BYTES_PER_US;
+}
+
+uint64_t nm_udma_ps(uint64_t bytes)
+{
+	return DMA_DESC_PS + bytes * 1000000 / DMA_BYTES_PER_US;
 }

@@ -29,8 +29,14 @@ void nm_time_control(struct nm_inst *inst, unsigned int engine);
 void nm_time_compute(struct nm_inst *inst, const struct nm_compute *c, unsigned int engine,
 		     uint32_t hidden_cycles);
 
-/* Fills in cost_ps and engines of a transfer whose contiguous runs are run_bytes long. */
+/* Fills in cost_ps, engines and hbm_bytes of a transfer whose contiguous runs are run_bytes long. */
 void nm_time_dma(struct nm_dma *dma, uint64_t run_bytes);
+
+/* Time of a core's share of HBM that bytes take while so many cores are in use. */
+uint64_t nm_hbm_ps(uint64_t bytes, unsigned int cores);
+
+/* Time that a descriptor of a UDMA copy takes its engine. */
+uint64_t nm_udma_ps(uint64_t bytes);
 
 /* Cycles that a MATMUL keeps the array busy. */
 uint32_t nm_matmul_cycles(uint32_t columns, bool fp32);

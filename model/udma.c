@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "timing.h"
 
 #define TURN 64
 
@@ -287,6 +288,8 @@ static void doorbell(struct nm_device *dev, struct udma *u, enum half h, unsigne
 		return;
 	}
 	step(&r->tail, &r->tail_id, n, len);
+	if (h == M2S && !r->pending)
+		u->fresh |= (uint16_t)(1u << q);
 	r->pending += n;
 	kick(dev, u, q);
 }
@@ -318,6 +321,7 @@ struct turn {
 	uint32_t n[HALVES]; /* descriptors fetched */
 	uint32_t at[HALVES]; /* of them completed */
 	uint64_t bytes; /* moved */
+	uint64_t *time_ps; /* of the engine */
 	bool interrupt[HALVES];
 	_Atomic uint32_t *left[HALVES];
 	struct failure failure;
@@ -427,6 +431,26 @@ static bool complete(struct turn *t, enum half h, const struct udma_desc *d, uin
 	return true;
 }
 
+/* Queues share the time of their engine; n bytes of one descriptor. */
+static void pass_time(struct turn *t, uint32_t n)
+{
+	uint64_t end = *t->time_ps + nm_udma_ps(n) + nm_dma_end_ps;
+
+	*t->time_ps += nm_udma_ps(n);
+	/* The device thread alone changes it. */
+	if (end > atomic_load(&t->dev->udma_ps))
+		atomic_store(&t->dev->udma_ps, end);
+}
+
+/* A queue that had nothing to do starts behind all that the host may know of, and takes as long to
+ * start as any transfer. */
+static void start_time(struct nm_device *dev, struct udma *u)
+{
+	uint64_t now = nm_time_ns(dev) * 1000;
+
+	u->time_ps = (u->time_ps > now ? u->time_ps : now) + nm_dma_start_ps;
+}
+
 static int move_bytes(struct turn *t, const struct udma_desc *to, uint64_t dst, uint64_t src,
 		      uint32_t n, enum half *failed)
 {
@@ -462,6 +486,8 @@ static bool move(struct turn *t)
 		atomic_fetch_add(t->left[M2S], 1);
 	if (n == dst_left || last)
 		atomic_fetch_add(t->left[S2M], 1);
+	/* The time too. */
+	pass_time(t, n);
 	if (move_bytes(t, d, d->addr + dst->done, s->addr + src->done, n, &failed)) {
 		fail(t, failed, failed == M2S ? UDMA_M2S_CAUSE_DATA_BUS : UDMA_S2M_CAUSE_DATA_BUS,
 		     "address does not answer", failed == M2S ? s->addr : d->addr);
@@ -493,6 +519,10 @@ static void begin_turn(struct nm_device *dev, struct udma *u, unsigned int q, st
 	t->failure.set = false;
 	t->corrupt = false;
 	t->bytes = 0;
+	t->time_ps = &u->time_ps;
+	if (u->fresh >> q & 1)
+		start_time(dev, u);
+	u->fresh &= (uint16_t)~(1u << q);
 	t->zero_is_64k = cfg_len & UDMA_M2S_CFG_LEN_64K;
 	t->max_packet = HW_GET(UDMA_M2S_CFG_LEN_MAX, cfg_len);
 	t->max_descs = HW_GET(UDMA_PREF_MAX_DESCS, *block_value(u->block, R_PREF_2 + M2S, 0));
@@ -763,38 +793,4 @@ int nm_udma_init(struct nm_device *dev, struct block *b)
 		return -ENOMEM;
 	nm_udma_reset(u);
 	return 0;
-}
-
-/* --- error trigger blocks of core engines: interrupt groups without sources of their own --- */
-
-#define FIS(acc, reg, rst) REG_(#reg, acc, reg, UDMA_IOFIC_GROUPS, UDMA_IOFIC_BYTES, rst, 0)
-
-enum { FIS_CAUSE, FIS_CAUSE_SET, FIS_MASK, FIS_MASK_CLEAR, FIS_CONTROL, FIS_ABORT_MASK, FIS_REGS };
-
-static const struct reg fis_regs[FIS_REGS] = {
-	[FIS_CAUSE] = FIS(REG_RW, UDMA_IOFIC_CAUSE, 0),
-	[FIS_CAUSE_SET] = FIS(REG_WO, UDMA_IOFIC_CAUSE_SET, 0),
-	[FIS_MASK] = FIS(REG_RW, UDMA_IOFIC_MASK, UINT32_MAX),
-	[FIS_MASK_CLEAR] = FIS(REG_WO, UDMA_IOFIC_MASK_CLEAR, 0),
-	[FIS_CONTROL] = FIS(REG_RW, UDMA_IOFIC_CONTROL, 0),
-	[FIS_ABORT_MASK] = FIS(REG_RW, UDMA_IOFIC_ABORT_MASK, UINT32_MAX),
-};
-
-static void fis_write(struct nm_device *dev, struct block *b, unsigned int reg, unsigned int i,
-		      uint32_t old, uint32_t value)
-{
-	(void)dev;
-	if (reg == FIS_CAUSE)
-		*block_value(b, FIS_CAUSE, i) = old & value;
-	else if (reg == FIS_CAUSE_SET)
-		*block_value(b, FIS_CAUSE, i) |= value;
-	else if (reg == FIS_MASK_CLEAR)
-		*block_value(b, FIS_MASK, i) &= value;
-}
-
-int nm_fis_init(struct nm_device *dev, struct block *b)
-{
-	(void)dev;
-	b->ops.write = fis_write;
-	return nm_block_init(b, fis_regs, FIS_REGS);
 }

@@ -42,6 +42,7 @@ struct rig {
 	unsigned int irqs[EXI_MSIX_VECTORS];
 	unsigned int errors; /* notifications */
 	unsigned int error_status;
+	unsigned int in_use; /* cores of the device, this one included; 0: this one */
 	uint32_t check; /* NM_CHECK_* */
 	unsigned int findings[6]; /* by bit of NM_CHECK_* */
 	uint8_t *written; /* bytes of HBM */
@@ -124,6 +125,13 @@ static uint32_t rig_features(void *dev)
 	return ((struct rig *)dev)->features;
 }
 
+static unsigned int rig_in_use(void *dev)
+{
+	unsigned int n = ((struct rig *)dev)->in_use;
+
+	return n ? n : 1;
+}
+
 static uint64_t rig_unwritten(void *dev, uint64_t addr, uint64_t size)
 {
 	const uint8_t *at = ((struct rig *)dev)->written + addr;
@@ -155,6 +163,7 @@ static inline struct rig *rig_create_with(uint32_t check, struct nm_report *repo
 				   .notify_error = rig_error,
 				   .log = rig_log,
 				   .features = rig_features,
+				   .in_use = rig_in_use,
 				   .report = report,
 				   .check = check,
 				   .unwritten = rig_unwritten,

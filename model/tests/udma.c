@@ -408,6 +408,26 @@ static void reset_during_copies_is_clean(void **state)
 	}
 }
 
+static uint64_t time_of_copy(struct queue *u, uint32_t bytes)
+{
+	uint64_t before = nm_time_ns(u->f->dev);
+
+	copy_and_wait(u, hbm_addr(0, 0), host_addr(DATA), bytes);
+	return nm_time_ns(u->f->dev) - before;
+}
+
+/* 2 us to start and end, 23 bytes/ns; a marker goes with each. */
+static void copies_take_time(void **state)
+{
+	struct queue u = start(*state, V3_UDMA_D2H_0, 0), v = start(*state, V3_UDMA_D2H_0, 1);
+	uint64_t small = time_of_copy(&u, 64), large = time_of_copy(&u, 60000);
+
+	assert_uint_in_range(small, 2000, 2100);
+	assert_uint_in_range(large - small, 60000 / 23 - 10, 60000 / 23 + 10);
+	/* The same each time, on any queue. */
+	assert_int_equal(time_of_copy(&v, 60000), large);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -431,6 +451,7 @@ int main(void)
 		TEST(read_only_memory_is_not_written),
 		TEST(disabled_queue_waits),
 		TEST(reset_during_copies_is_clean),
+		TEST(copies_take_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
