@@ -201,10 +201,27 @@ void neuron_bo_put_backing(struct neuron_bo *bo)
 	gem_put_pages(bo);
 }
 
+/*
+ * Who does not expect his buffers to be moved for one another is told that HBM is
+ * full, so that a cache above lets go of what it does not need.
+ */
+static bool gem_fits(struct neuron_file *nfile, struct neuron_bo *bo)
+{
+	u64 own = atomic64_read(&nfile->hbm_bytes) + atomic64_read(&nfile->evicted_bytes);
+
+	if (bo->flags & DRM_NEURON_BO_OVERCOMMIT || own + bo->base.size <= nfile->ndev->hbm.total)
+		return true;
+	drm_dbg(bo->base.dev, "buffer: 0x%zx bytes, this file has 0x%llx of 0x%llx\n",
+		bo->base.size, own, nfile->ndev->hbm.total);
+	return false;
+}
+
 static int gem_init_hbm(struct neuron_file *nfile, struct neuron_bo *bo)
 {
 	int ret;
 
+	if (!gem_fits(nfile, bo))
+		return -ENOSPC;
 	ret = neuron_evict_alloc(nfile->ndev, bo->base.size, &bo->hbm);
 	if (ret)
 		return ret;
@@ -428,14 +445,16 @@ struct neuron_bo *neuron_bo_from_user(struct neuron_file *nfile, size_t size, un
  */
 int neuron_ioctl_bo_create(struct drm_device *drm, void *data, struct drm_file *file)
 {
-	const u32 known = DRM_NEURON_BO_HBM | DRM_NEURON_BO_HOST | DRM_NEURON_BO_MMAP;
+	const u32 known = DRM_NEURON_BO_HBM | DRM_NEURON_BO_HOST | DRM_NEURON_BO_MMAP |
+			  DRM_NEURON_BO_OVERCOMMIT;
 	struct drm_neuron_bo_create *args = data;
 	struct neuron_bo *bo;
 	int ret, idx;
 	u64 size;
 
 	if (args->flags & ~known || !args->size ||
-	    !(args->flags & DRM_NEURON_BO_HBM) == !(args->flags & DRM_NEURON_BO_HOST)) {
+	    !(args->flags & DRM_NEURON_BO_HBM) == !(args->flags & DRM_NEURON_BO_HOST) ||
+	    (args->flags & DRM_NEURON_BO_OVERCOMMIT && !(args->flags & DRM_NEURON_BO_HBM))) {
 		drm_dbg(drm, "buffer: flags 0x%x, size 0x%llx\n", args->flags, args->size);
 		return -EINVAL;
 	}

@@ -167,7 +167,8 @@ static void bo_create_checks_its_arguments(void **state)
 	assert_errno(bo_try(FD, 4096, BO_MMAP, &handle), EINVAL);
 	assert_errno(bo_try(FD, 4096, BO_HBM | BO_HOST, &handle), EINVAL);
 	assert_errno(bo_try(FD, 4096, BO_HOST | DRM_NEURON_BO_USER, &handle), EINVAL);
-	assert_errno(bo_try(FD, 4096, BO_HBM | 16, &handle), EINVAL);
+	assert_errno(bo_try(FD, 4096, BO_HBM | 32, &handle), EINVAL);
+	assert_errno(bo_try(FD, 4096, BO_HOST | DRM_NEURON_BO_OVERCOMMIT, &handle), EINVAL);
 	assert_errno(bo_try(FD, 4096, BO_HBM | 1u << 31, &handle), EINVAL);
 	assert_errno(bo_try(FD, hbm, BO_HBM, &handle), ENOSPC);
 	assert_errno(bo_try(FD, 1ull << 40, BO_HBM, &handle), ENOSPC);

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define BO_MORE	  (BO_HBM | DRM_NEURON_BO_OVERCOMMIT)
 #define HBM_MAX	  (1ull << 30)
 #define PIECES_H  20 /* about as many make HBM full */
 #define PIECES	  (2 * PIECES_H)
@@ -144,7 +145,7 @@ static int evict_teardown(void **state)
 static void fill_twice(struct window *w, uint32_t *bo, uint32_t flags)
 {
 	for (unsigned int i = 0; i < PIECES; i++) {
-		bo[i] = bo_new(w->fd, w->bytes, BO_HBM | flags);
+		bo[i] = bo_new(w->fd, w->bytes, BO_MORE | flags);
 		get(w, bo[i]);
 		assert_zero(w->p, w->bytes);
 		put(w, bo[i], i);
@@ -334,7 +335,7 @@ static void a_launch_waits_for_room(void **state)
 		put(&w, x[i], (uint64_t)i);
 	}
 	for (int i = 0; i < SET; i++) {
-		y[i] = bo_new(FD, w.bytes, BO_HBM);
+		y[i] = bo_new(FD, w.bytes, BO_MORE);
 		put(&w, y[i], (uint64_t)i + 100);
 	}
 	dev_debugfs_write("stall_detect", "0");
@@ -399,16 +400,40 @@ static void evicted_memory_is_limited(void **state)
 	/* None, then three pieces. */
 	dev_param_write("evict_mib", "0");
 	for (n = 0; n < PIECES && !ret; n += !ret)
-		ret = bo_try(FD, bytes, BO_HBM, &bo[n]);
+		ret = bo_try(FD, bytes, BO_MORE, &bo[n]);
 	assert_errno(ret, ENOSPC);
 	assert_int_equal(dev_memory(FD).evicted_own, 0);
 	snprintf(mib, sizeof(mib), "%llu", (unsigned long long)(3 * bytes >> 20));
 	dev_param_write("evict_mib", mib);
 	for (ret = 0; n < PIECES && !ret; n += !ret)
-		ret = bo_try(FD, bytes, BO_HBM, &bo[n]);
+		ret = bo_try(FD, bytes, BO_MORE, &bo[n]);
 	assert_errno(ret, ENOSPC);
 	memory = dev_memory(FD);
 	assert_int_in_range(memory.evicted_own, 2 * bytes, 3 * bytes);
+}
+
+/* Without the flag a file's buffers all fit, whatever others have. */
+static void a_file_is_told_when_its_own_is_full(void **state)
+{
+	uint32_t bo[PIECES], theirs[PIECES];
+	unsigned int n, m;
+	int other, ret = 0;
+	uint64_t bytes;
+
+	need_small_hbm(FD);
+	bytes = piece_bytes(FD, PIECES_H);
+	for (n = 0; n < PIECES && !ret; n += !ret)
+		ret = bo_try(FD, bytes, BO_HBM, &bo[n]);
+	assert_errno(ret, ENOSPC);
+	assert_true(n > PIECES_H / 2 && n <= PIECES_H);
+	other = dev_open();
+	for (m = 0, ret = 0; m < PIECES && !ret; m += !ret)
+		ret = bo_try(other, bytes, BO_HBM, &theirs[m]);
+	assert_errno(ret, ENOSPC);
+	assert_int_equal(m, n);
+	assert_true(dev_memory(FD).evicted_own + dev_memory(other).evicted_own > 0);
+	bo_new(FD, bytes, BO_MORE);
+	dev_close(other);
 }
 
 static uint64_t fdinfo_kib(int fd, const char *key)
@@ -461,6 +486,7 @@ const struct CMUnitTest evict_tests[] = {
 	EVICT_TEST(a_launch_waits_for_room),
 	EVICT_TEST(files_make_room_for_each_other),
 	EVICT_TEST(evicted_memory_is_limited),
+	EVICT_TEST(a_file_is_told_when_its_own_is_full),
 	EVICT_TEST(fdinfo_tells_where_buffers_are),
 };
 const size_t evict_tests_count = sizeof(evict_tests) / sizeof(evict_tests[0]);

@@ -191,7 +191,7 @@ static void peers_follow_a_buffer_that_moves(void **state)
 	put(&w, mine, 5);
 	assert_holds(&v, seen, 5);
 	for (int i = 0; i < FILLERS; i++)
-		filler[i] = bo_new(FD, piece, BO_HBM);
+		filler[i] = bo_new(FD, piece, BO_HBM | DRM_NEURON_BO_OVERCOMMIT);
 	/* The oldest is among the evicted. */
 	assert_true(dev_memory(FD).evicted_own >= SIZE + piece);
 	assert_holds(&v, seen, 5);

@@ -212,6 +212,7 @@ struct drm_neuron_bo_create {
 #define DRM_NEURON_BO_HOST   0x2 /* host memory that the device can copy from and to */
 #define DRM_NEURON_BO_MMAP   0x4 /* may be mapped by the CPU */
 #define DRM_NEURON_BO_USER   0x8 /* with HOST: memory of the caller, DRM_IOCTL_NEURON_BO_PIN */
+#define DRM_NEURON_BO_OVERCOMMIT 0x10 /* with HBM: although this file's may not all fit then */
 	/** @handle: out: GEM handle. */
 	__u32 handle;
 };
