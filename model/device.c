@@ -481,8 +481,8 @@ struct reset_set {
 
 static struct reset_set reset_set(const struct nm_device *dev, uint32_t map)
 {
-	if (map == UINT32_MAX)
-		return (struct reset_set){ map, map, map, true };
+	if (!map)
+		return (struct reset_set){ UINT32_MAX, UINT32_MAX, UINT32_MAX, true };
 	if (dev->chip->arch == NEURON_ARCH_V2)
 		return (struct reset_set){ HW_GET(V2_RESET_MAP_CORES, map),
 					   HW_GET(V2_RESET_MAP_CORES, map),
@@ -513,7 +513,7 @@ static void reset_core_blocks(struct nm_device *dev, uint32_t map)
 /* Everything behind the PCI function but MISC RAM. Caller holds dev->lock. */
 static void reset_all_blocks(struct nm_device *dev)
 {
-	reset_core_blocks(dev, UINT32_MAX);
+	reset_core_blocks(dev, 0);
 	for (unsigned int e = dev->chip->host_engine; e < dev->chip->engines; e++)
 		nm_udma_reset(dev->udma[e]);
 	nm_block_reset(dev->routes);
@@ -524,6 +524,9 @@ static void reset_all_blocks(struct nm_device *dev)
 
 void nm_device_reset_map(struct nm_device *dev, uint32_t map)
 {
+	/* The public driver has had both for the whole device. */
+	if (map == UINT32_MAX)
+		map = 0;
 	for (unsigned int c = 0; c < dev->config.cores; c++)
 		if (!map || map >> c & 1)
 			nm_core_reset(dev->core[c]);
