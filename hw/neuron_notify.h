@@ -54,7 +54,7 @@ struct nq_entry {
 	__le16 queue;    /* core queue that ran the launch */
 	__le32 seqno;    /* of the launch */
 	__le32 pc;       /* instruction index in the engine's stream */
-	__le64 value;    /* offending value, as in struct exi_record */
+	__le64 value;    /* offending value, as in struct exi_record; NQ_THROTTLE: clocks, percent */
 	__le64 time_ns;  /* device time */
 };
 

@@ -192,7 +192,7 @@ struct exi_trace {
 #define EXI_FAULT_SEM_OVERFLOW 10 /* semaphore above ISA_SEM_MAX */
 #define EXI_FAULT_BUS          11 /* ring, slot table or HBM address does not answer */
 #define EXI_FAULT_ABORTED      12 /* by the host, or behind an entry that faulted */
-#define EXI_FAULT_ECC          13 /* uncorrected memory error */
+#define EXI_FAULT_ECC          13 /* uncorrected memory error; value = byte in the slot, limit = its size */
 /*
  * Only from a device in checking mode, at the end of a launch that ran. value: EXI_PLACE or, with a
  * slot, offset in it (SEM_AMBIGUOUS: the semaphore); limit: EXI_OTHER of the second instruction, or

@@ -111,6 +111,15 @@ static int do_hang(struct words *w)
 		       "a core that the device has");
 }
 
+static int do_poison(struct words *w)
+{
+	uint32_t core, count;
+
+	if (!number(w, 1, "core", 0, &core) || !number(w, 2, "count", 1, &count))
+		return -EINVAL;
+	return checked(w, nm_inject_poison(w->dev, core, count), "a core that the device has");
+}
+
 static int do_irq(struct words *w)
 {
 	bool delay = !strcmp(w->word[1], "delay");
@@ -197,6 +206,7 @@ static const struct {
 	{ "irq", 3, 5, do_irq },       { "mailbox", 2, 3, do_mailbox },
 	{ "udma", 3, 4, do_udma },     { "remove", 1, 1, do_remove },
 	{ "return", 1, 1, do_return }, { "throttle", 2, 2, do_throttle },
+	{ "poison", 2, 3, do_poison },
 };
 
 void nm_control_run(struct nm_device *dev, const char *line, char answer[NM_CONTROL_LINE])

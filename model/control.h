@@ -15,6 +15,7 @@
 	"  status                            what is injected\n"                                  \
 	"  clear                             no faults any more\n"                                \
 	"  ecc hbm0..hbm3|sram CORRECTED UNCORRECTED    adds to the counters\n"                   \
+	"  poison CORE [N]                   uncorrected error in the next read of a buffer\n"    \
 	"  hang CORE ENGINE [N]              engine tensor, vector, scalar, gpsimd or sync\n"     \
 	"  irq lose VECTOR [N]               the interrupt never comes\n"                         \
 	"  irq delay VECTOR MILLISECONDS [N]\n"                                                   \

@@ -260,6 +260,7 @@ int nm_core_create(const struct nm_core_bus *bus, unsigned int index, struct nm_
 	core->sim.exec.attention = &core->attention;
 	core->sim.ops = &sim_ops;
 	atomic_store(&core->sim.percent, 100);
+	core->clock = 100;
 	core->sim.user = core;
 	pthread_mutex_init(&core->lock, NULL);
 	pthread_cond_init(&core->work, NULL);
@@ -549,6 +550,16 @@ void nm_core_inject_hang(struct nm_core *core, unsigned int engine, uint32_t lau
 uint32_t nm_core_hangs(struct nm_core *core, unsigned int engine)
 {
 	return atomic_load(&core->sim.hangs[engine]);
+}
+
+void nm_core_inject_poison(struct nm_core *core, uint32_t transfers)
+{
+	atomic_store(&core->sim.poisoned, transfers);
+}
+
+uint32_t nm_core_poisoned(struct nm_core *core)
+{
+	return atomic_load(&core->sim.poisoned);
 }
 
 void nm_core_throttle(struct nm_core *core, unsigned int percent)

@@ -58,6 +58,11 @@ struct nm_core_bus {
 	void (*written)(void *dev, uint64_t addr, uint64_t size);
 	/* n more findings of one NM_CHECK_*. */
 	void (*found)(void *dev, uint32_t kind, uint64_t n);
+
+	/* Post a throttle notification: the launch that just ran had these clocks, in percent. */
+	void (*notify_throttle)(void *dev, unsigned int core, unsigned int percent);
+	/* An uncorrected error was met at an address of HBM. */
+	void (*count_ecc)(void *dev, uint64_t addr);
 };
 
 /* 0 or -ENOMEM. bus is copied. index is the core's number in the device. */
@@ -93,9 +98,11 @@ bool nm_core_in_use(struct nm_core *core);
 /* Device time of this core's clock, ns: end of the last thing it did. */
 uint64_t nm_core_time_ns(struct nm_core *core);
 
-/* Faults, see nm_inject_hang() and nm_inject_throttle(); any thread. Values are checked. */
+/* Faults, see nm_inject_hang(), _poison() and _throttle(); any thread. Values are checked. */
 void nm_core_inject_hang(struct nm_core *core, unsigned int engine, uint32_t launches);
 uint32_t nm_core_hangs(struct nm_core *core, unsigned int engine);
+void nm_core_inject_poison(struct nm_core *core, uint32_t transfers);
+uint32_t nm_core_poisoned(struct nm_core *core);
 void nm_core_throttle(struct nm_core *core, unsigned int percent);
 
 #endif /* NM_CORE_H */

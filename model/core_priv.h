@@ -122,6 +122,7 @@ struct nm_core {
 	/* Worker only. */
 	enum nm_stop stop; /* of the launch under way */
 	uint64_t time_ps;
+	uint32_t clock; /* percent that the host was told of */
 	struct nm_sim sim;
 	struct nm_cache cache;
 	struct exi_slot table[EXI_SLOTS_MAX];

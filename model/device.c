@@ -602,6 +602,26 @@ static void core_bus_notify(void *dev, unsigned int core, unsigned int engine, u
 	nm_notify_post(dev, core, engine, &entry);
 }
 
+static void core_bus_throttle(void *dev, unsigned int core, unsigned int percent)
+{
+	struct nq_entry entry = {
+		.type = NQ_THROTTLE,
+		.engine = UINT8_MAX,
+		.value = percent,
+	};
+
+	nm_notify_post(dev, core, UINT8_MAX, &entry);
+}
+
+static void core_bus_ecc(void *dev, uint64_t addr)
+{
+	const struct nm_device *d = dev;
+
+	for (unsigned int n = 0; n < d->chip->stacks; n++)
+		if (addr - d->chip->hbm(n) < d->config.hbm_bytes)
+			nm_inject_ecc(dev, n, 0, 1);
+}
+
 static void core_bus_log(void *dev, int level, const char *text)
 {
 	nm_log(dev, level, "%s", text);
@@ -708,6 +728,8 @@ static int create_cores(struct nm_device *dev)
 		.unwritten = core_bus_unwritten,
 		.written = core_bus_written,
 		.found = core_bus_found,
+		.notify_throttle = core_bus_throttle,
+		.count_ecc = core_bus_ecc,
 	};
 
 	for (unsigned int c = 0; c < dev->config.cores; c++) {

@@ -239,6 +239,14 @@ int nm_inject_hang(struct nm_device *dev, unsigned int core, unsigned int engine
 	return 0;
 }
 
+int nm_inject_poison(struct nm_device *dev, unsigned int core, uint32_t transfers)
+{
+	if (core >= dev->config.cores)
+		return -EINVAL;
+	nm_core_inject_poison(dev->core[core], transfers);
+	return 0;
+}
+
 int nm_inject_throttle(struct nm_device *dev, unsigned int percent)
 {
 	if (!percent || percent > 100)
@@ -282,9 +290,11 @@ void nm_inject_clear(struct nm_device *dev)
 	nm_inject_mailbox(dev, NM_MAILBOX_SILENT, 0);
 	for (unsigned int e = 0; e < NM_ENGINES; e++)
 		nm_inject_udma(dev, e, NM_UDMA_ERROR, 0);
-	for (unsigned int c = 0; c < dev->config.cores; c++)
+	for (unsigned int c = 0; c < dev->config.cores; c++) {
+		nm_inject_poison(dev, c, 0);
 		for (unsigned int e = 0; e < EXI_ENGINES; e++)
 			nm_inject_hang(dev, c, e, 0);
+	}
 	nm_inject_throttle(dev, 100);
 	nm_inject_removal(dev, false);
 }
@@ -328,6 +338,9 @@ int nm_inject_status(struct nm_device *dev, char *to, size_t size)
 		for (unsigned int e = 0; e < EXI_ENGINES; e++)
 			if (nm_core_hangs(dev->core[c], e))
 				say(&t, " hang.%u.%u=%u", c, e, nm_core_hangs(dev->core[c], e));
+	for (unsigned int c = 0; c < dev->config.cores; c++)
+		if (nm_core_poisoned(dev->core[c]))
+			say(&t, " poison.%u=%u", c, nm_core_poisoned(dev->core[c]));
 	for (unsigned int v = 0; v < EXI_MSIX_VECTORS; v++)
 		if (in->irqs[v])
 			say(&t, " irq.%u=%u", v, in->irqs[v]);

@@ -168,6 +168,12 @@ static void run(struct nm_core *core, uint64_t id, const struct nm_program *prog
 		nm_report_add(report, id, program, &result, result.end_ps - core->time_ps, chain);
 	core->time_ps = result.end_ps;
 	*fault = result.fault;
+	if (fault->status == EXI_FAULT_ECC)
+		core->bus.count_ecc(core->bus.dev, core->table[fault->slot].base + fault->value);
+	if (core->clock != core->sim.clock) {
+		core->clock = core->sim.clock;
+		core->bus.notify_throttle(core->bus.dev, core->index, core->clock);
+	}
 	rec->dma_bytes = result.dma_bytes;
 	for (unsigned int e = 0; e < EXI_ENGINES; e++) {
 		uint64_t busy = result.busy_ps[e] / PS_PER_NS;

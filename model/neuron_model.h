@@ -156,6 +156,10 @@ int nm_inject_ecc(struct nm_device *dev, unsigned int memory, uint32_t corrected
 int nm_inject_hang(struct nm_device *dev, unsigned int core, unsigned int engine,
 		   uint32_t launches);
 
+/* The next transfers of the core's programs that read a buffer meet an uncorrected error of the HBM:
+ * the launch ends with EXI_FAULT_ECC, the stack's counter goes up. */
+int nm_inject_poison(struct nm_device *dev, unsigned int core, uint32_t transfers);
+
 /* The next interrupts of a vector come late_us (at most 60 s) of host time later; 0: never. */
 int nm_inject_irq(struct nm_device *dev, unsigned int vector, uint32_t late_us, uint32_t count);
 
@@ -184,7 +188,7 @@ int nm_inject_udma(struct nm_device *dev, unsigned int engine, enum nm_udma_faul
 void nm_inject_removal(struct nm_device *dev, bool gone);
 
 /* Clocks of all engines at this percentage (1 to 100), from each core's next launch on. Records
- * and nm_time_ns() show it. */
+ * and nm_time_ns() show it, and each core posts a throttle notification. */
 int nm_inject_throttle(struct nm_device *dev, unsigned int percent);
 
 /* No faults any more; a removed device comes back. ECC counters stay. */

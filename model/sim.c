@@ -255,12 +255,40 @@ static uint32_t chain_issue(struct nm_sim *s, unsigned int engine, const struct 
 	return id;
 }
 
+/* Does this transfer read a buffer that has gone bad? Only this thread counts down. */
+static bool take_poison(struct nm_sim *s, const struct nm_side *src)
+{
+	uint32_t left = atomic_load_explicit(&s->poisoned, memory_order_relaxed);
+	const struct nm_slot *slot;
+
+	if (__builtin_expect(!left, 1) || src->space != ISA_SPACE_SLOT ||
+	    src->slot == ISA_SLOT_CONST)
+		return false;
+	slot = &s->exec.slot[src->slot];
+	if (slot->ptr == (const uint8_t *)&slot->data)
+		return false;
+	atomic_compare_exchange_strong(&s->poisoned, &left, left - 1);
+	return true;
+}
+
+static bool uncorrected(struct nm_sim *s, const struct nm_event *ev)
+{
+	const struct nm_side *src = &ev->inst->dma->src;
+
+	fault(s, EXI_FAULT_ECC, ev->engine, ev->pc, (uint64_t)src->offset,
+	      s->exec.slot[src->slot].size);
+	s->result->fault.slot = src->slot;
+	return false;
+}
+
 static bool complete(struct nm_sim *s)
 {
 	struct nm_event ev = pop(s);
 	uint64_t done = 0;
 
 	if (ev.inst->opcode == ISA_DMA) {
+		if (take_poison(s, &ev.inst->dma->src))
+			return uncorrected(s, &ev);
 		while (!nm_exec_dma(&s->exec, ev.inst->dma, &done))
 			if (s->ops->attend(s->user) == NM_ABORT)
 				return fault(s, EXI_FAULT_ABORTED, ev.engine, ev.pc, 0, 0);

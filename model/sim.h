@@ -31,7 +31,7 @@ struct nm_sim_ops {
 };
 
 struct nm_sim_result {
-	struct nm_fault fault; /* EXI_OK, EXI_FAULT_DEADLOCK, _SEM_OVERFLOW or _ABORTED */
+	struct nm_fault fault; /* EXI_OK, EXI_FAULT_DEADLOCK, _SEM_OVERFLOW, _ABORTED or _ECC */
 	uint64_t end_ps;
 	uint64_t dma_bytes;
 	uint32_t insts[EXI_ENGINES];
@@ -61,8 +61,10 @@ struct nm_sim {
 	void *user;
 	_Atomic uint32_t sem[ISA_SEMAPHORES];
 
-	/* Injected, from any thread: launches in which an engine hangs; the clocks in percent. */
+	/* Injected, from any thread: launches in which an engine hangs; transfers that read poisoned
+	 * HBM; the clocks in percent. */
 	_Atomic uint32_t hangs[EXI_ENGINES];
+	_Atomic uint32_t poisoned;
 	_Atomic uint32_t percent;
 
 	/* Called for each instruction of the running program at its issue, or NULL. */

@@ -781,10 +781,47 @@ static void test_throttle(void **state)
 
 	fast = rig_run(r, 0, l, NULL, 0).busy_ns[ISA_SYNC];
 	nm_core_throttle(r->core, 10);
+	assert_int_equal(r->clock, 0); /* nothing to tell yet */
 	slow = rig_run(r, 0, l, NULL, 0).busy_ns[ISA_SYNC];
 	assert_uint_in_range(slow, 10 * fast, 10 * (fast + 1));
+	assert_int_equal(r->clock, 10);
 	nm_core_throttle(r->core, 100);
 	assert_int_equal(rig_run(r, 0, l, NULL, 0).busy_ns[ISA_SYNC], fast);
+	assert_int_equal(r->clock, 100);
+}
+
+/* The transfer that meets it is named; those that read no buffer meet nothing. */
+static void test_poison(void **state)
+{
+	struct rig *r = *state;
+	struct program *p = new_program();
+	struct exi_record rec;
+	struct exi_launch l;
+
+	asm_slot(p, NPROG_SLOT_INOUT, 0x10000);
+	asm_update(asm_dma(p, ISA_SYNC, 1, 4, asm_flat(0, 4096, 1024, 4),
+			   asm_chip(ISA_SPACE_SBUF, 0, 4, 0, 256, 4)),
+		   1, 1);
+	asm_update(asm_dma(p, ISA_SYNC, 0, 4, asm_chip(ISA_SPACE_SBUF, 0, 4, 0, 256, 4),
+			   asm_flat(0, 512, 1024, 4)),
+		   1, 1);
+	asm_wait(asm_inst(p, ISA_SYNC, ISA_HALT), 1, 2);
+	l = load(r, p);
+	nm_core_inject_poison(r->core, 1);
+	assert_int_equal(rig_run(r, 0, load_empty(r), NULL, 0).status, EXI_OK);
+	rec = rig_run(r, 0, l, &rw_slot, 1);
+	assert_int_equal(rec.status, EXI_FAULT_ECC);
+	assert_int_equal(rec.engine, ISA_SYNC);
+	assert_int_equal(rec.pc, 1);
+	assert_int_equal(rec.opcode, ISA_DMA);
+	assert_int_equal(rec.slot, 0);
+	assert_int_equal(rec.value, 512);
+	assert_int_equal(rec.limit, rw_slot.size);
+	assert_int_equal(r->ecc_addr, rw_slot.base + 512);
+	assert_int_equal(nm_core_poisoned(r->core), 0);
+	rig_set(r, 0, EXI_Q_CONTROL, EXI_Q_RESET);
+	rig_queue(r, 0, 1);
+	assert_int_equal(rig_run(r, 0, l, &rw_slot, 1).status, EXI_OK);
 }
 
 int main(void)
@@ -812,6 +849,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_determinism, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_injected_hang, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_throttle, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_poison, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

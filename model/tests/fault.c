@@ -191,6 +191,8 @@ static void commands_and_their_mistakes(void **state)
 		"udma 999 stop",
 		"udma 128 stop -1",
 		"throttle 0",
+		"poison 2",
+		"poison",
 		"throttle 101",
 		"ecc hbm4 1 1",
 		"ecc sram x 1",
@@ -210,8 +212,10 @@ static void commands_and_their_mistakes(void **state)
 	assert_string_equal(command(f, "mailbox silent"), "ok");
 	assert_string_equal(command(f, " udma\t128 corrupt 2 "), "ok");
 	assert_string_equal(command(f, "throttle 50"), "ok");
+	assert_string_equal(command(f, "poison 1 4"), "ok");
 	assert_string_equal(command(f, "remove"), "ok");
 	assert_true(says(f, "present=0 clock=50% ") && says(f, " hang.1.1=3"));
+	assert_true(says(f, " poison.1=4"));
 	assert_true(says(f, " irq.5=7") && says(f, " mailbox=1") && says(f, " udma.128=2"));
 	assert_string_equal(command(f, "clear"), "ok");
 	assert_string_equal(command(f, "status"), clean);

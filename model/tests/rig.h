@@ -48,6 +48,8 @@ struct rig {
 	uint8_t *written; /* bytes of HBM */
 	char log[8][512]; /* of the checking mode, latest last */
 	unsigned int logged;
+	unsigned int clock; /* percent, of the last throttle notification */
+	uint64_t ecc_addr; /* of the last uncorrected error */
 	uint32_t rung[EXI_QUEUE_COUNT];
 	uint64_t next_id, next_image;
 	bool verbose;
@@ -150,6 +152,17 @@ static void rig_found(void *dev, uint32_t kind, uint64_t n)
 	((struct rig *)dev)->findings[__builtin_ctz(kind)] += (unsigned int)n;
 }
 
+static void rig_clock(void *dev, unsigned int core, unsigned int percent)
+{
+	(void)core;
+	((struct rig *)dev)->clock = percent;
+}
+
+static void rig_ecc(void *dev, uint64_t addr)
+{
+	((struct rig *)dev)->ecc_addr = addr;
+}
+
 /* check: NM_CHECK_*; report: NULL, or of the core's. */
 static inline struct rig *rig_create_with(uint32_t check, struct nm_report *report)
 {
@@ -165,6 +178,8 @@ static inline struct rig *rig_create_with(uint32_t check, struct nm_report *repo
 				   .features = rig_features,
 				   .in_use = rig_in_use,
 				   .report = report,
+				   .notify_throttle = rig_clock,
+				   .count_ecc = rig_ecc,
 				   .check = check,
 				   .unwritten = rig_unwritten,
 				   .written = rig_written,
