@@ -197,6 +197,7 @@ static bool copy_drain(struct neuron_copy_engine *engine)
  */
 void neuron_copy_drain(struct neuron_device *ndev)
 {
+	struct neuron_ring_failure failure;
 	struct neuron_copy_engine *engine;
 	bool found = false;
 	unsigned int i;
@@ -213,7 +214,7 @@ void neuron_copy_drain(struct neuron_device *ndev)
 		engine = &ndev->copy.engine[i];
 		guard(spinlock_irqsave)(&engine->lock);
 		if (!engine->error && !engine->paused && !list_empty(&engine->jobs) &&
-		    neuron_ring_failed(&engine->ring))
+		    neuron_ring_failed(&engine->ring, &failure))
 			drm_sched_fault(&engine->sched);
 	}
 }
@@ -254,7 +255,7 @@ static struct dma_fence *copy_start(struct drm_sched_job *base)
 	return IS_ERR(fence) ? ERR_CAST(fence) : &fence->base;
 }
 
-/* Stop the ring; false when the device still holds on to it. Sleeps. */
+/* Stop the ring; false when the device still holds on to it; one that is gone does not. Sleeps. */
 static bool copy_halt(struct neuron_copy_engine *engine)
 {
 	struct neuron_ring *ring = &engine->ring;
@@ -267,9 +268,7 @@ static bool copy_halt(struct neuron_copy_engine *engine)
 	for (;;) {
 		tx = neuron_reg_read(engine->regs, UDMA_M2S + reg);
 		rx = neuron_reg_read(engine->regs, UDMA_S2M + reg);
-		if (tx == U32_MAX)
-			return false;
-		if (tx & rx & UDMA_Q_STATUS_IDLE)
+		if (tx == U32_MAX || tx & rx & UDMA_Q_STATUS_IDLE)
 			return true;
 		if (time_after(jiffies, end))
 			return false;
@@ -323,30 +322,52 @@ static void copy_restart(struct neuron_copy_engine *engine, int error)
 	copy_rewind(engine);
 }
 
+static void copy_report(struct neuron_copy_engine *engine, const struct neuron_copy_job *job,
+			const struct neuron_ring_failure *failure)
+{
+	struct drm_device *drm = &engine->ndev->drm;
+
+	char text[96];
+
+	if (failure)
+		snprintf(text, sizeof(text), "failed: status 0x%x, 0x%x, completion 0x%x, not 0x%x",
+			 failure->m2s, failure->s2m, failure->mark, UDMA_MARKER);
+	else
+		snprintf(text, sizeof(text), "timed out: no progress in %u ms",
+			 jiffies_to_msecs(engine->sched.timeout));
+	drm_err_ratelimited(drm, "copy engine %u queue %u client %llu: %llu bytes: %s\n",
+			    engine->engine, engine->ring.queue, job->nfile->client_id, job->size,
+			    text);
+}
+
 static enum drm_gpu_sched_stat copy_recover(struct drm_sched_job *base)
 {
 	struct neuron_copy_engine *engine = to_copy_engine(base->sched);
 	struct neuron_copy_job *job = to_copy_job(base);
-	bool alive, failed;
+	struct neuron_ring_failure failure = {};
+	bool alive, failed, found;
 	int idx;
 
+	/* Somebody takes the device out of use, which ends all jobs. */
 	if (!drm_dev_enter(&engine->ndev->drm, &idx))
-		return DRM_GPU_SCHED_STAT_ENODEV;
+		return neuron_sched_no_hang(base);
 
 	mutex_lock(&engine->ndev->reset_lock);
 	scoped_guard(spinlock_irqsave, &engine->lock) {
 		bool idle = engine->error || engine->paused;
 
-		copy_drain(engine);
-		failed = !idle && neuron_ring_failed(&engine->ring);
+		found = copy_drain(engine);
+		failed = !idle && neuron_ring_failed(&engine->ring, &failure);
 		alive = idle || !job->started || dma_fence_is_signaled(&job->done->base) ||
 			(!failed && engine->batches != engine->seen);
 		engine->seen = engine->batches;
 	}
-	if (!alive) {
-		drm_err_ratelimited(&engine->ndev->drm, "copy engine %u: %s, client %llu\n",
-				    engine->engine, failed ? "transfer failed" : "timed out",
-				    job->nfile->client_id);
+	if (found)
+		neuron_health_missed_irq(engine->ndev, "copy engine", engine->engine);
+	if (!alive && failure.m2s == U32_MAX) {
+		neuron_health_suspect(engine->ndev);
+	} else if (!alive) {
+		copy_report(engine, job, failed ? &failure : NULL);
 		copy_restart(engine, failed ? -EIO : -ETIME);
 	}
 	mutex_unlock(&engine->ndev->reset_lock);
@@ -422,7 +443,7 @@ int neuron_copy_init(struct neuron_device *ndev)
 		.timeout_wq = ndev->timeout_wq,
 		.num_rqs = DRM_SCHED_PRIORITY_COUNT,
 		.credit_limit = NEURON_COPY_JOBS,
-		.timeout = msecs_to_jiffies(neuron_timeout_ms()),
+		.timeout = msecs_to_jiffies(neuron_timeout_ms() ?: NEURON_TIMEOUT_MS),
 		.name = "neuron-copy",
 		.dev = ndev->drm.dev,
 	};

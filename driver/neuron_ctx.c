@@ -36,6 +36,43 @@ static void ctx_write(struct neuron_ctx *ctx, u32 reg, u32 value)
 
 /* --- completion ---------------------------------------------------------- */
 
+/* What is not the program's mistake; NULL: it is. */
+static const char *ctx_device_fault(u32 fault)
+{
+	switch (fault) {
+	case EXI_FAULT_ECC:
+		return "uncorrected memory error";
+	case EXI_FAULT_BUS:
+		return "address does not answer";
+	case EXI_FAULT_BAD_QUEUE:
+		return "launch refused";
+	default:
+		return NULL;
+	}
+}
+
+static void ctx_report(struct neuron_ctx *ctx)
+{
+	const struct drm_neuron_ctx_state *state = &ctx->state;
+	const char *text = ctx_device_fault(state->fault);
+	char where[96];
+
+	snprintf(where, sizeof(where),
+		 "engine %d pc %u opcode 0x%x slot %d value 0x%llx limit 0x%llx",
+		 (int)state->engine, state->pc, state->opcode, (int)state->slot, state->value,
+		 state->limit);
+	if (text)
+		drm_err_ratelimited(&ctx->ndev->drm,
+				    "core %u context %u pid %d: launch %u: %s: %s\n",
+				    ctx->core_index, ctx->id, ctx->pid, ctx->head, text, where);
+	else
+		drm_dbg(&ctx->ndev->drm, "core %u context %u pid %d: launch %u: fault %u: %s\n",
+			ctx->core_index, ctx->id, ctx->pid, ctx->head, state->fault, where);
+	/* The counters of the memories say which one it is. */
+	if (state->fault == EXI_FAULT_ECC)
+		neuron_health_look(ctx->ndev);
+}
+
 static void ctx_fault(struct neuron_ctx *ctx, const struct exi_record *record,
 		      const struct neuron_fence *fence)
 {
@@ -55,8 +92,18 @@ static void ctx_fault(struct neuron_ctx *ctx, const struct exi_record *record,
 	state->limit = le64_to_cpu(record->limit);
 	state->program = fence->program;
 	ctx->program_id = fence->program_id;
-	drm_dbg(&ctx->ndev->drm, "core %u context %u pid %d: fault %u, engine %u, pc %u\n",
-		ctx->core_index, ctx->id, ctx->pid, state->fault, state->engine, state->pc);
+	ctx_report(ctx);
+}
+
+/* What the next launch that the device did not carry out ends with. */
+static int ctx_next_error(struct neuron_ctx *ctx)
+{
+	int error = ctx->stop_error;
+
+	/* The first one was running and is to blame, those behind it never began. */
+	if (error != -ENODEV)
+		ctx->stop_error = -ECANCELED;
+	return error;
 }
 
 static void ctx_count(struct neuron_ctx *ctx, const struct exi_record *record)
@@ -103,17 +150,12 @@ static void core_ended(struct neuron_core *core)
 static int ctx_result(struct neuron_ctx *ctx, const struct exi_record *record,
 		      const struct neuron_fence *fence)
 {
-	int error;
-
 	switch (le16_to_cpu(record->status)) {
 	case EXI_OK:
 		ctx_count(ctx, record);
 		return 0;
 	case EXI_FAULT_ABORTED:
-		/* The first one was running and is to blame, those behind it never began. */
-		error = ctx->stop_error;
-		ctx->stop_error = -ECANCELED;
-		return error;
+		return ctx_next_error(ctx);
 	default:
 		ctx_fault(ctx, record, fence);
 		return -EIO;
@@ -132,9 +174,10 @@ static void ctx_retire(struct neuron_ctx *ctx, int error)
 	neuron_fence_signal(fence, error);
 }
 
-static void ctx_drain_locked(struct neuron_ctx *ctx)
+static bool ctx_drain_locked(struct neuron_ctx *ctx)
 {
 	const struct exi_record *record;
+	bool found = false;
 	u8 phase;
 
 	lockdep_assert_held(&ctx->core->lock);
@@ -145,6 +188,7 @@ static void ctx_drain_locked(struct neuron_ctx *ctx)
 		if (READ_ONCE(record->phase) != phase)
 			break;
 		dma_rmb();
+		found = true;
 		if (le32_to_cpu(record->seqno) != ctx->head)
 			drm_err_ratelimited(&ctx->ndev->drm,
 					    "core %u context %u pid %d: record %u for launch %u\n",
@@ -154,16 +198,19 @@ static void ctx_drain_locked(struct neuron_ctx *ctx)
 		ctx_retire(ctx,
 			   ctx_result(ctx, record, ctx->pending[ctx->head % NEURON_RING_ENTRIES]));
 	}
+	return found;
 }
 
 /**
  * neuron_ctx_drain - Look for completed launches of a context
  * @ctx: the context
+ *
+ * Return: true if there were any.
  */
-void neuron_ctx_drain(struct neuron_ctx *ctx)
+bool neuron_ctx_drain(struct neuron_ctx *ctx)
 {
 	guard(spinlock_irqsave)(&ctx->core->lock);
-	ctx_drain_locked(ctx);
+	return ctx_drain_locked(ctx);
 }
 
 /**
@@ -236,10 +283,8 @@ static void ctx_stop_locked(struct neuron_ctx *ctx, u32 state, int error)
 
 	/* Whatever the device did not answer. */
 	guard(spinlock_irqsave)(&ctx->core->lock);
-	while (ctx->head != ctx->tail) {
-		ctx_retire(ctx, ctx->stop_error);
-		ctx->stop_error = -ECANCELED;
-	}
+	while (ctx->head != ctx->tail)
+		ctx_retire(ctx, ctx_next_error(ctx));
 }
 
 /**
@@ -256,8 +301,10 @@ void neuron_ctx_stop(struct neuron_ctx *ctx, u32 state, int error)
 	guard(mutex)(&ctx->ndev->reset_lock);
 	if (state == DRM_NEURON_CTX_TIMEDOUT)
 		dev_warn_ratelimited(ctx->ndev->drm.dev,
-				     "core %u context %u pid %d: launch %u timed out\n",
-				     ctx->core_index, ctx->id, ctx->pid, READ_ONCE(ctx->head));
+				     "core %u context %u pid %d: launch %u timed out, limit %u "
+				     "ms\n",
+				     ctx->core_index, ctx->id, ctx->pid, READ_ONCE(ctx->head),
+				     ctx->timeout_ms);
 	ctx_stop_locked(ctx, state, error);
 }
 
@@ -510,6 +557,8 @@ static int ctx_acquire_locked(struct neuron_ctx *ctx)
 	if (ret) {
 		drm_err_ratelimited(&ndev->drm, "core %u queue %u does not start: %d\n",
 				    ctx->core_index, ctx->queue, ret);
+		if (ret == -ENODEV)
+			neuron_health_suspect(ndev);
 		ctx_write(ctx, EXI_Q_CONTROL, EXI_Q_RESET);
 		return -ENODEV;
 	}
@@ -534,7 +583,7 @@ static int ctx_acquire_hw(struct neuron_ctx *ctx)
 
 static int ctx_init_sched(struct neuron_ctx *ctx)
 {
-	unsigned int timeout_ms = neuron_timeout_ms();
+	unsigned int timeout_ms = ctx->timeout_ms ?: NEURON_TIMEOUT_MS;
 	struct drm_gpu_scheduler *sched = &ctx->sched;
 	struct drm_sched_init_args args = {
 		.ops = &neuron_sched_ops,
@@ -542,8 +591,8 @@ static int ctx_init_sched(struct neuron_ctx *ctx)
 		.timeout_wq = ctx->ndev->timeout_wq,
 		.num_rqs = 1,
 		.credit_limit = NEURON_RING_ENTRIES,
-		/* Half: see sched_is_hung(). */
-		.timeout = timeout_ms ? msecs_to_jiffies(timeout_ms) / 2 + 1 : MAX_SCHEDULE_TIMEOUT,
+		/* Half: see sched_is_hung(). Without a limit it looks for lost interrupts only. */
+		.timeout = msecs_to_jiffies(timeout_ms) / 2 + 1,
 		.name = "neuron-core",
 		.dev = ctx->ndev->drm.dev,
 	};
@@ -575,6 +624,7 @@ static struct neuron_ctx *ctx_create(struct neuron_file *nfile,
 	ctx->core_index = args->core;
 	ctx->priority = args->priority;
 	ctx->pid = task_tgid_nr(current);
+	ctx->timeout_ms = neuron_timeout_ms();
 	ctx->fence_context = dma_fence_context_alloc(1);
 	ctx->stop_error = -ECANCELED;
 	ctx->state.engine = U32_MAX;

@@ -58,6 +58,8 @@ struct neuron_ctx {
 	u32 priority;
 	/** @pid: Process that made it, for messages. */
 	pid_t pid;
+	/** @timeout_ms: Longest run of a launch; 0: no limit. */
+	unsigned int timeout_ms;
 
 	/** @sched: Scheduler of this queue alone: a time-out stops nobody else. */
 	struct drm_gpu_scheduler sched;
@@ -114,7 +116,7 @@ void neuron_ctx_kill_all(struct neuron_device *ndev, int error);
 void neuron_ctx_forget_all(struct neuron_device *ndev);
 void neuron_ctx_release_all(struct neuron_device *ndev);
 void neuron_core_began(struct neuron_core *core);
-void neuron_ctx_drain(struct neuron_ctx *ctx);
+bool neuron_ctx_drain(struct neuron_ctx *ctx);
 void neuron_ctx_drain_core(struct neuron_device *ndev, unsigned int core);
 
 static inline u32 neuron_ctx_reg(const struct neuron_ctx *ctx, u32 reg)

@@ -5,12 +5,14 @@
  *   hbm_used      bytes that buffers and programs of all users occupy
  *   evict         bytes in host memory that belong into HBM, moves to there and back
  *   contexts      one line for each context of any user
+ *   faults        lost interrupts, memory errors and clocks, as last seen
  *   stall_detect  1 (reset value): programs whose engines all wait for each other
  *                 fault; 0: they hang until they time out
  *   reset         writing 1 resets the device, as the driver does when a part of it
  *                 does not stop
  */
 
+#include <linux/bitfield.h>
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
@@ -20,6 +22,7 @@
 
 #include "neuron_ctx.h"
 #include "neuron_drv.h"
+#include "neuron_mailbox.h"
 
 static int debugfs_hbm(struct seq_file *m, void *unused)
 {
@@ -75,6 +78,29 @@ static int debugfs_contexts(struct seq_file *m, void *unused)
 				   ctx->state.launches);
 		}
 	}
+	return 0;
+}
+
+static int debugfs_faults(struct seq_file *m, void *unused)
+{
+	struct drm_debugfs_entry *entry = m->private;
+	struct neuron_device *ndev = to_neuron_device(entry->dev);
+	struct neuron_health *health = &ndev->health;
+	unsigned int i;
+	u32 ecc;
+
+	seq_printf(m, "missed interrupts %d\n", atomic_read(&health->missed_irqs));
+	for (i = 0; i < NEURON_ECC_COUNTERS; i++) {
+		if (i < NEURON_ECC_COUNTERS - 1)
+			seq_printf(m, "hbm%u", i);
+		else
+			seq_puts(m, "sram");
+		ecc = READ_ONCE(health->ecc[i]);
+		seq_printf(m, " corrected %u uncorrected %u\n", FIELD_GET(MBOX_ECC_CORRECTED, ecc),
+			   FIELD_GET(MBOX_ECC_UNCORRECTED, ecc));
+	}
+	for (i = 0; i < ndev->cores; i++)
+		seq_printf(m, "core %u clock %u %%\n", i, READ_ONCE(health->core[i].clock));
 	return 0;
 }
 
@@ -140,6 +166,7 @@ static const struct drm_debugfs_info debugfs_files[] = {
 	{ "hbm_used", debugfs_hbm_used, 0 },
 	{ "evict", debugfs_evict, 0 },
 	{ "contexts", debugfs_contexts, 0 },
+	{ "faults", debugfs_faults, 0 },
 };
 
 /**

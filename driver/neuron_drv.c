@@ -24,7 +24,7 @@
 #include "neuron_stream.h"
 #include "neuron_user.h"
 
-static unsigned int timeout_ms = 10000;
+static unsigned int timeout_ms = NEURON_TIMEOUT_MS;
 module_param(timeout_ms, uint, 0644);
 MODULE_PARM_DESC(timeout_ms, "Longest run of a launch, ms; 0: no limit (default 10000)");
 
@@ -283,6 +283,7 @@ static int neuron_open(struct drm_device *drm, struct drm_file *file)
 	nfile->memcg = get_mem_cgroup_from_mm(current->mm);
 	drm_dev_get(drm);
 	atomic_inc(&neuron_files);
+	neuron_health_open(ndev);
 	file->driver_priv = nfile;
 	return 0;
 
@@ -301,6 +302,7 @@ static void neuron_postclose(struct drm_device *drm, struct drm_file *file)
 	struct neuron_ctx *ctx;
 	unsigned long id;
 
+	neuron_health_close(nfile->ndev);
 	WRITE_ONCE(nfile->closed, true);
 	xa_for_each(&nfile->ctxs, id, ctx) {
 		xa_erase(&nfile->ctxs, id);
@@ -426,6 +428,7 @@ int neuron_device_init(struct neuron_device *ndev)
 
 	for (i = 0; i < NEURON_CORES_MAX; i++)
 		spin_lock_init(&ndev->core[i].lock);
+	neuron_health_init(ndev);
 	ret = drmm_mutex_init(drm, &ndev->reset_lock);
 	if (ret)
 		return ret;

@@ -38,12 +38,16 @@
 #include "neuron_fw.h"
 #include "neuron_hal.h"
 #include "neuron_hbm.h"
+#include "neuron_health.h"
 #include "neuron_irq.h"
 #include "neuron_power.h"
 #include "neuron_queue.h"
 
 #define NEURON_MAJOR 1
 #define NEURON_MINOR 0
+
+/* Longest run of a launch, unless the administrator says otherwise. */
+#define NEURON_TIMEOUT_MS 10000
 
 /* Launches of a context in the driver and on the device together. */
 #define NEURON_INFLIGHT_MAX 256
@@ -72,6 +76,8 @@ struct neuron_core {
 	spinlock_t lock;
 	/** @ctx: Context of each queue, NULL: free, ERR_PTR: out of use; not counted. */
 	struct neuron_ctx *ctx[EXI_QUEUE_COUNT];
+	/** @notify: Registers of its notification queues. */
+	struct neuron_regs notify;
 	/** @count: What its launches amount to; queues are not counted here. */
 	struct drm_neuron_query_core count;
 	/** @launched: Launches given to it and not done. */
@@ -121,6 +127,8 @@ struct neuron_device {
 	struct neuron_copy copy;
 	/** @irq: Interrupt vectors. */
 	struct neuron_irq irq;
+	/** @health: What no interrupt tells. */
+	struct neuron_health health;
 
 	/** @reset_lock: Serialises starting and stopping of hardware queues. Protects @power. */
 	struct mutex reset_lock;

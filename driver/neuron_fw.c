@@ -34,21 +34,25 @@ u32 neuron_fw_crc(const void *request, size_t size)
 	return crc32c(MBOX_CRC_INIT, request, size) ^ MBOX_CRC_XOR;
 }
 
-/* Wait for the response to @sequence. 0, -ETIMEDOUT, -EIO for another error of the firmware. */
+/* Wait for the response to @sequence. 0, -ETIMEDOUT, -ENODEV, -EIO for an error of the firmware. */
 static int neuron_fw_wait(struct neuron_device *ndev, const struct mbox_response *response,
 			  u8 sequence)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(MBOX_TIMEOUT_MS);
+	unsigned long end = jiffies + msecs_to_jiffies(ndev->fw.timeout_ms);
 
 	while (READ_ONCE(response->sequence) != sequence) {
-		if (time_after(jiffies, end))
-			return READ_ONCE(response->sequence) == sequence ? 0 : -ETIMEDOUT;
+		if (time_after(jiffies, end)) {
+			if (READ_ONCE(response->sequence) == sequence)
+				break;
+			return neuron_reg_read(&ndev->misc, MBOX_STATUS) == U32_MAX ? -ENODEV :
+										      -ETIMEDOUT;
+		}
 		usleep_range(20, 100);
 	}
 	dma_rmb();
 	if (response->error != MBOX_OK) {
-		drm_err_ratelimited(&ndev->drm, "firmware refused request %u: error %u\n", sequence,
-				    response->error);
+		drm_err_ratelimited(&ndev->drm, "firmware refused request %u: error %u, %u bytes\n",
+				    sequence, response->error, le16_to_cpu(response->size));
 		return -EIO;
 	}
 	return 0;
@@ -89,6 +93,10 @@ static int neuron_fw_request(struct neuron_device *ndev, u8 command, const void 
 		ret = neuron_fw_wait(ndev, response, fw->sequence);
 		if (ret != -ETIMEDOUT)
 			break;
+		drm_warn(&ndev->drm,
+			 "firmware request %u: no answer in %u ms but sequence %u, try %u of %u\n",
+			 fw->sequence, fw->timeout_ms, READ_ONCE(response->sequence), try + 1,
+			 MBOX_TRIES);
 	}
 	if (ret)
 		return ret;
@@ -109,7 +117,7 @@ static int neuron_fw_request(struct neuron_device *ndev, u8 command, const void 
  * @count: how many, at most 16
  *
  * Context: Process; sleeps for up to MBOX_TRIES seconds.
- * Return: 0, -EINVAL, -ETIMEDOUT no answer, -EIO refused.
+ * Return: 0, -EINVAL, -ETIMEDOUT no answer, -EIO refused, -ENODEV.
  */
 int neuron_fw_read_regs(struct neuron_device *ndev, const u64 *addrs, u32 *values, u32 count)
 {
@@ -188,6 +196,7 @@ int neuron_fw_init(struct neuron_device *ndev)
 	struct neuron_fw *fw = &ndev->fw;
 	int ret;
 
+	fw->timeout_ms = MBOX_TIMEOUT_MS;
 	ret = drmm_mutex_init(&ndev->drm, &fw->lock);
 	if (ret)
 		return ret;
@@ -202,7 +211,7 @@ int neuron_fw_init(struct neuron_device *ndev)
  * Reads serial number and API version, the latter through a request, which
  * proves that the firmware answers and sees host memory.
  *
- * Return: 0, -ETIMEDOUT, -EIO.
+ * Return: 0, -ETIMEDOUT, -EIO, -ENODEV.
  */
 int neuron_fw_start(struct neuron_device *ndev)
 {

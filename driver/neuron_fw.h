@@ -19,6 +19,8 @@ struct neuron_fw {
 	dma_addr_t dma;
 	/** @sequence: Of the last request, 1..255. */
 	u8 sequence;
+	/** @timeout_ms: Longest wait for one answer; less than MBOX_TIMEOUT_MS in tests. */
+	unsigned int timeout_ms;
 	/** @api_version: Of the firmware. */
 	u32 api_version;
 };

@@ -28,6 +28,8 @@ struct neuron_hal_ops {
 	u64 (*hbm_window)(const struct neuron_hal *hal, unsigned int stack, u64 bar_bytes);
 	/** @udma: Offset of a UDMA engine's registers in the APB BAR. */
 	u32 (*udma)(unsigned int engine);
+	/** @core_notify: Offset of a core's notification queues in the APB BAR. */
+	u32 (*core_notify)(unsigned int core);
 	/** @reset: Bring the whole device to its reset state; sleeps. 0, -ETIMEDOUT, -ENODEV. */
 	int (*reset)(struct neuron_device *ndev);
 };

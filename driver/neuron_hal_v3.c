@@ -29,6 +29,11 @@ static u32 v3_udma(unsigned int engine)
 	return V3_APB_UDMA(engine);
 }
 
+static u32 v3_core_notify(unsigned int core)
+{
+	return V3_APB_CORE_NOTIFY(core);
+}
+
 /* Virtual device: a register takes the reset map, reads 0 when the reset is over. */
 static int v3_reset_virtual(struct neuron_device *ndev)
 {
@@ -56,6 +61,7 @@ static const struct neuron_hal_ops v3_ops_virtual = {
 	.hbm_addr = v3_hbm_addr,
 	.hbm_window = v3_hbm_window,
 	.udma = v3_udma,
+	.core_notify = v3_core_notify,
 	.reset = v3_reset_virtual,
 };
 
@@ -63,6 +69,7 @@ static const struct neuron_hal_ops v3_ops_silicon = {
 	.hbm_addr = v3_hbm_addr,
 	.hbm_window = v3_hbm_window,
 	.udma = v3_udma,
+	.core_notify = v3_core_notify,
 	.reset = v3_reset_silicon,
 };
 

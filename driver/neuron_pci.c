@@ -137,6 +137,20 @@ static int pci_init_exi(struct neuron_device *ndev)
 	return 0;
 }
 
+static int pci_init_notify(struct neuron_device *ndev)
+{
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < ndev->cores; i++) {
+		ret = pci_map_regs(ndev, ndev->hal->apb_bar, ndev->hal->ops->core_notify(i),
+				   NQ_BLOCK_BYTES, &ndev->core[i].notify);
+		if (ret)
+			return ret;
+	}
+	return neuron_health_alloc(ndev);
+}
+
 static int pci_init_hbm(struct neuron_device *ndev)
 {
 	u32 i, stacks = neuron_reg_read(&ndev->exi, EXI_HBM_STACKS);
@@ -175,6 +189,7 @@ static void pci_stop(void *data)
 
 	cancel_work_sync(&ndev->recover_work);
 	neuron_power_dead(ndev);
+	neuron_health_stop(ndev);
 	neuron_ctx_release_all(ndev);
 	neuron_evict_stop(ndev);
 }
@@ -210,6 +225,9 @@ static int pci_start(struct neuron_device *ndev)
 	if (ret)
 		return ret;
 	ret = neuron_evict_start(ndev);
+	if (ret)
+		return ret;
+	ret = pci_init_notify(ndev);
 	if (ret)
 		return ret;
 	ret = neuron_power_start(ndev);
@@ -275,7 +293,7 @@ static void neuron_pci_remove(struct pci_dev *pdev)
 
 	/* Nobody inside waits for a device that is down. */
 	neuron_power_dead(ndev);
-	drm_dev_unplug(&ndev->drm);
+	neuron_health_remove(ndev);
 }
 
 static void neuron_pci_shutdown(struct pci_dev *pdev)

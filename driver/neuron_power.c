@@ -90,6 +90,7 @@ static int power_start_hw(struct neuron_device *ndev)
 	if (ret)
 		return ret;
 	neuron_hbm_clear_zero(&ndev->hbm);
+	neuron_health_start(ndev);
 	return 0;
 }
 

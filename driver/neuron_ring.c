@@ -122,23 +122,23 @@ void neuron_ring_stop(struct neuron_ring *ring)
 }
 
 /**
- * neuron_ring_failed - Has the device given up on the queue?
+ * neuron_ring_failed - Has something gone wrong that will not get better?
  * @ring: the ring
+ * @failure: out: what the device shows, also when nothing has
  *
- * Return: true after a descriptor that it could not carry out.
+ * Return: true after a descriptor that it could not carry out, and when the
+ * oldest batch ended with something else than the marker.
  */
-bool neuron_ring_failed(struct neuron_ring *ring)
+bool neuron_ring_failed(struct neuron_ring *ring, struct neuron_ring_failure *failure)
 {
-	unsigned int i;
-	u32 status;
+	u32 status = UDMA_Q(ring->queue) + UDMA_Q_STATUS;
+	u32 i = ring->mark_head % NEURON_RING_MARKS;
 
-	for (i = 0; i < ARRAY_SIZE(halves); i++) {
-		status = neuron_reg_read(ring->regs,
-					 halves[i] + UDMA_Q(ring->queue) + UDMA_Q_STATUS);
-		if (status & UDMA_Q_STATUS_ERROR)
-			return true;
-	}
-	return false;
+	failure->m2s = neuron_reg_read(ring->regs, UDMA_M2S + status);
+	failure->s2m = neuron_reg_read(ring->regs, UDMA_S2M + status);
+	failure->mark = ring->mark_head == ring->mark_tail ? 0 : READ_ONCE(ring->mem->mark[i]);
+	return (failure->m2s | failure->s2m) & UDMA_Q_STATUS_ERROR ||
+	       (failure->mark && failure->mark != UDMA_MARKER);
 }
 
 /**

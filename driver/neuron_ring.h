@@ -66,12 +66,24 @@ struct neuron_ring {
 	u32 batch;
 };
 
+/**
+ * struct neuron_ring_failure - What a ring shows of a failure
+ */
+struct neuron_ring_failure {
+	/** @m2s: Status of the reading half. */
+	u32 m2s;
+	/** @s2m: Status of the writing half. */
+	u32 s2m;
+	/** @mark: Completion of the oldest batch: 0 none yet, UDMA_MARKER well. */
+	u32 mark;
+};
+
 void neuron_udma_init(struct neuron_regs *regs);
 void neuron_ring_init(struct neuron_ring *ring, struct neuron_regs *regs, unsigned int queue,
 		      struct neuron_ring_mem *mem, u64 addr);
 void neuron_ring_start(struct neuron_ring *ring);
 void neuron_ring_stop(struct neuron_ring *ring);
-bool neuron_ring_failed(struct neuron_ring *ring);
+bool neuron_ring_failed(struct neuron_ring *ring, struct neuron_ring_failure *failure);
 u32 neuron_ring_room(const struct neuron_ring *ring);
 void neuron_ring_copy(struct neuron_ring *ring, u64 dst, u64 src, u32 bytes, bool barrier);
 void neuron_ring_mark(struct neuron_ring *ring);

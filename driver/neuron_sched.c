@@ -119,6 +119,7 @@ static struct dma_fence *sched_start(struct drm_sched_job *base)
 static bool sched_is_hung(struct neuron_ctx *ctx)
 {
 	u32 status, started;
+	bool found;
 
 	scoped_guard(spinlock_irqsave, &ctx->core->lock) {
 		if (!ctx->running)
@@ -127,12 +128,18 @@ static bool sched_is_hung(struct neuron_ctx *ctx)
 		started = neuron_reg_read(&ctx->ndev->exi, neuron_ctx_reg(ctx, EXI_Q_STARTED));
 		status = neuron_reg_read(&ctx->ndev->exi, neuron_ctx_reg(ctx, EXI_Q_STATUS));
 	}
-	neuron_ctx_drain(ctx);
+	if (status == U32_MAX) {
+		neuron_health_suspect(ctx->ndev);
+		return false;
+	}
+	found = neuron_ctx_drain(ctx);
+	if (found)
+		neuron_health_missed_irq(ctx->ndev, "core", ctx->core_index);
 
 	guard(spinlock_irqsave)(&ctx->core->lock);
-	if (!ctx->running || ctx->head == ctx->tail)
+	if (!ctx->running || ctx->head == ctx->tail || !ctx->timeout_ms)
 		return false;
-	/* All ones, or a state in which the queue never goes on: nothing to wait for. */
+	/* A state in which the queue never goes on: nothing to wait for. */
 	if (status != EXI_Q_RUNNING)
 		return true;
 	if (started == ctx->head || ctx->suspect == started)
@@ -148,8 +155,9 @@ static enum drm_gpu_sched_stat sched_recover(struct drm_sched_job *base)
 	bool hung;
 	int idx;
 
+	/* Somebody takes the device out of use, which ends all jobs. */
 	if (!drm_dev_enter(&ctx->ndev->drm, &idx))
-		return DRM_GPU_SCHED_STAT_ENODEV;
+		return neuron_sched_no_hang(base);
 	hung = sched_is_hung(ctx);
 	if (hung)
 		neuron_ctx_stop(ctx, DRM_NEURON_CTX_TIMEDOUT, -ETIME);

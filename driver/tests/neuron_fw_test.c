@@ -78,6 +78,7 @@ static int fw_init(struct kunit *test)
 	f->hal.host_base = FW_HOST;
 	ndev->hal = &f->hal;
 	mutex_init(&ndev->fw.lock);
+	ndev->fw.timeout_ms = 5;
 	ndev->fw.buf = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, ndev->fw.buf);
 	ndev->fw.dma = FW_DMA;
@@ -128,6 +129,30 @@ static void neuron_fw_asks_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, value, 2);
 }
 
+static void neuron_fw_gives_up(struct kunit *test)
+{
+	struct fw_fixture *f = test->priv;
+	u64 addr = 1;
+	u32 value;
+
+	f->deaf = MBOX_TRIES;
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, &addr, &value, 1), -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, f->requests, 15);
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, &addr, &value, 1), 0);
+}
+
+static void neuron_fw_does_not_wait_for_the_dead(struct kunit *test)
+{
+	struct fw_fixture *f = test->priv;
+	u64 addr = 1;
+	u32 value;
+
+	f->deaf = MBOX_TRIES;
+	f->reg[MBOX_STATUS / 4] = U32_MAX;
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, &addr, &value, 1), -ENODEV);
+	KUNIT_EXPECT_EQ(test, f->requests, 1);
+}
+
 static void neuron_fw_reports_refusal(struct kunit *test)
 {
 	struct fw_fixture *f = test->priv;
@@ -157,12 +182,16 @@ static void neuron_fw_resets_cores(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->requests, 0);
 }
 
-static struct kunit_case neuron_fw_cases[] = {
-	KUNIT_CASE(neuron_fw_checksum_is_crc32c),  KUNIT_CASE(neuron_fw_reads_registers),
-	KUNIT_CASE(neuron_fw_sequence_skips_zero), KUNIT_CASE_SLOW(neuron_fw_asks_again),
-	KUNIT_CASE(neuron_fw_reports_refusal),	   KUNIT_CASE(neuron_fw_bounds_requests),
-	KUNIT_CASE(neuron_fw_resets_cores),	   {}
-};
+static struct kunit_case neuron_fw_cases[] = { KUNIT_CASE(neuron_fw_checksum_is_crc32c),
+					       KUNIT_CASE(neuron_fw_reads_registers),
+					       KUNIT_CASE(neuron_fw_sequence_skips_zero),
+					       KUNIT_CASE(neuron_fw_asks_again),
+					       KUNIT_CASE(neuron_fw_reports_refusal),
+					       KUNIT_CASE(neuron_fw_bounds_requests),
+					       KUNIT_CASE(neuron_fw_gives_up),
+					       KUNIT_CASE(neuron_fw_does_not_wait_for_the_dead),
+					       KUNIT_CASE(neuron_fw_resets_cores),
+					       {} };
 
 static struct kunit_suite neuron_fw_suite = {
 	.name = "neuron_fw",

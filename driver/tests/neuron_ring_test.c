@@ -219,11 +219,33 @@ static void neuron_ring_runs_out_of_marks(struct kunit *test)
 
 static void neuron_ring_sees_the_error_bit(struct kunit *test)
 {
+	struct neuron_ring_failure failure;
 	struct ring_fixture *f = test->priv;
 
-	KUNIT_EXPECT_FALSE(test, neuron_ring_failed(&f->ring));
+	KUNIT_EXPECT_FALSE(test, neuron_ring_failed(&f->ring, &failure));
 	f->reg[(UDMA_S2M + UDMA_Q(RING_QUEUE) + UDMA_Q_STATUS) / 4] = 0x40000000;
-	KUNIT_EXPECT_TRUE(test, neuron_ring_failed(&f->ring));
+	KUNIT_EXPECT_TRUE(test, neuron_ring_failed(&f->ring, &failure));
+	KUNIT_EXPECT_EQ(test, failure.s2m, 0x40000000);
+}
+
+static void neuron_ring_sees_a_wrong_marker(struct kunit *test)
+{
+	struct neuron_ring_failure failure;
+	struct ring_fixture *f = test->priv;
+
+	/* Of no batch: left over, and nobody's. */
+	f->ring.mem->mark[0] = 5;
+	KUNIT_EXPECT_FALSE(test, neuron_ring_failed(&f->ring, &failure));
+	neuron_ring_copy(&f->ring, 0x1000, 0x2000, 64, false);
+	neuron_ring_mark(&f->ring);
+	KUNIT_EXPECT_FALSE(test, neuron_ring_failed(&f->ring, &failure));
+	f->ring.mem->mark[0] = ~UDMA_MARKER;
+	KUNIT_EXPECT_FALSE(test, neuron_ring_pop(&f->ring));
+	KUNIT_EXPECT_TRUE(test, neuron_ring_failed(&f->ring, &failure));
+	KUNIT_EXPECT_EQ(test, failure.mark, (u32)~UDMA_MARKER);
+	f->ring.mem->mark[0] = UDMA_MARKER;
+	KUNIT_EXPECT_FALSE(test, neuron_ring_failed(&f->ring, &failure));
+	KUNIT_EXPECT_TRUE(test, neuron_ring_pop(&f->ring));
 }
 
 static void neuron_ring_starts_over(struct kunit *test)
@@ -253,6 +275,7 @@ static struct kunit_case neuron_ring_cases[] = { KUNIT_CASE(neuron_ring_sets_up_
 						 KUNIT_CASE(neuron_ring_is_never_overfilled),
 						 KUNIT_CASE(neuron_ring_runs_out_of_marks),
 						 KUNIT_CASE(neuron_ring_sees_the_error_bit),
+						 KUNIT_CASE(neuron_ring_sees_a_wrong_marker),
 						 KUNIT_CASE(neuron_ring_starts_over),
 						 {} };
 

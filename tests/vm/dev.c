@@ -191,6 +191,21 @@ void dev_param_write(const char *name, const char *value)
 	write_file(path, value);
 }
 
+int dev_driver_write(const char *name, const char *address)
+{
+	char path[64];
+	int fd, ret = 0;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/drivers/neuron/%s", name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		fail_msg("%s: %s", path, strerror(errno));
+	if (write(fd, address, strlen(address)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
 /* --- buffers -------------------------------------------------------------- */
 
 int bo_try(int fd, uint64_t size, uint32_t flags, uint32_t *handle)

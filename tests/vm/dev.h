@@ -47,6 +47,8 @@ void dev_wait_hbm(int fd, uint64_t used);
 /* A file of the debug file system or of the module's parameters. */
 void dev_debugfs_write(const char *name, const char *value);
 void dev_param_write(const char *name, const char *value);
+/* Tells the driver to let go of a device ("unbind") or to take it ("bind"): 0 or -errno. */
+int dev_driver_write(const char *name, const char *address);
 /* PCI address of the device of dev_open(), as sysfs writes it. */
 const char *dev_pci_address(void);
 

@@ -12,15 +12,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GROUP(name) { #name, name##_tests, &name##_tests_count }
+#define GROUP_WITH(name, setup, teardown) \
+	{ #name, name##_tests, &name##_tests_count, setup, teardown }
+#define GROUP(name) GROUP_WITH(name, NULL, NULL)
 
 static const struct group {
 	const char *name;
 	const struct CMUnitTest *tests;
 	const size_t *count;
+	CMFixtureFunction setup, teardown;
 } groups[] = {
 	GROUP(args),   GROUP(memory), GROUP(share), GROUP(peer),  GROUP(pin),  GROUP(evict),
 	GROUP(launch), GROUP(stream), GROUP(alloc), GROUP(reset), GROUP(life),
+	GROUP_WITH(fault_inject, fault_group_setup, fault_group_teardown),
 };
 
 static bool is_named(const struct group *group, int argc, char **argv)
@@ -45,6 +49,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < n; i++)
 		if (!named || is_named(&groups[i], argc, argv))
 			failed += _cmocka_run_group_tests(groups[i].name, groups[i].tests,
-							  *groups[i].count, NULL, NULL);
+							  *groups[i].count, groups[i].setup,
+							  groups[i].teardown);
 	return failed != 0;
 }

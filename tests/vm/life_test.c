@@ -217,18 +217,6 @@ static void on_bus_error(int signal)
 	siglongjmp(bus_error, signal);
 }
 
-static void write_driver_file(const char *name, const char *value)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/drivers/neuron/%s", name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, value, strlen(value)), strlen(value));
-	close(fd);
-}
-
 /* Unbound with everything in flight: fences end, calls fail, mappings fault; then it is back. */
 static void the_device_may_be_taken_away(void **state)
 {
@@ -254,7 +242,7 @@ static void the_device_may_be_taken_away(void **state)
 	assert_ok(launch(fd, ctx, stall, NULL, 0, sync));
 	assert_ok(copy_start(fd, bo, 0, bo_new(fd, MIB, BO_HOST), 0, MIB, copied));
 
-	write_driver_file("unbind", address);
+	assert_ok(dev_driver_write("unbind", address));
 
 	/* The node is gone, but these do not ask the device. */
 	assert_errno(neuron_call(fd, DRM_IOCTL_NEURON_QUERY, &args), ENODEV);
@@ -266,7 +254,7 @@ static void the_device_may_be_taken_away(void **state)
 	assert_ok(sigaction(SIGBUS, &before, NULL));
 	dev_close(fd);
 
-	write_driver_file("bind", address);
+	assert_ok(dev_driver_write("bind", address));
 	fd = dev_open();
 	assert_int_equal(dev_memory(fd).hbm_used, 0);
 	assert_still_works(fd);

@@ -1,0 +1,671 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The device breaks (docs/fault-injection.md): nothing waits longer than the time-out, the owner of
+ * the work gets the right error, the log says what happened, others keep their results, and the
+ * device works afterwards. The path of the control port is in NEURON_CONTROL; without it the tests
+ * are skipped.
+ */
+#define _GNU_SOURCE
+#include "dev.h"
+#include "groups.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sync_file.h>
+#include <pthread.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include <xf86drm.h>
+
+#define TIMEOUT_MS "1000"
+#define WAIT_MS	   20000 /* many time-outs, on a slow machine */
+
+/* Engines that copy for the host. */
+#define COPY_ENGINE_FIRST 128u
+#define COPY_ENGINES	  4u
+
+struct fault_fixture {
+	int fd; /* first: FD reads it */
+	int log; /* of the kernel, from the start of the test on */
+	char address[32];
+	uint64_t hbm_used;
+};
+
+#define F ((struct fault_fixture *)*state)
+
+/* --- the control socket and the log ------------------------------------------ */
+
+/* Sends a command; the answer must be ok. */
+static void inject(const char *command)
+{
+	char answer[4096];
+	size_t n = 0;
+	int fd = open(getenv("NEURON_CONTROL"), O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(dprintf(fd, "%s\n", command), strlen(command) + 1);
+	while (n < sizeof(answer) - 1 && (!n || answer[n - 1] != '\n')) {
+		ssize_t got = read(fd, answer + n, sizeof(answer) - 1 - n);
+
+		assert_true(got > 0);
+		n += (size_t)got;
+	}
+	answer[n] = 0;
+	close(fd);
+	if (strncmp(answer, "ok", 2))
+		fail_msg("'%s': %s", command, answer);
+}
+
+/* Reads on to a line of the kernel's log that has the text; waits for it. */
+static void expect_log(struct fault_fixture *f, const char *text)
+{
+	char line[8192];
+
+	for (int i = 0; i < WAIT_MS / 10; i++) {
+		ssize_t n = read(f->log, line, sizeof(line) - 1);
+
+		if (n > 0) {
+			line[n] = 0;
+			if (strstr(line, text))
+				return;
+		} else if (errno != EAGAIN && errno != EPIPE) {
+			fail_msg("/dev/kmsg: %s", strerror(errno));
+		} else {
+			usleep(10000);
+		}
+	}
+	fail_msg("the kernel's log does not say '%s'", text);
+}
+
+/* A number of the driver's faults file: the word behind these. */
+static unsigned long fault_count(struct fault_fixture *f, const char *line_start, const char *word)
+{
+	char path[128], line[256];
+	unsigned long value = 0;
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/accel/%s/faults", f->address);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	while (!found && fgets(line, sizeof(line), file)) {
+		char *at = strstr(line, word);
+
+		if (strncmp(line, line_start, strlen(line_start)) || !at)
+			continue;
+		value = strtoul(at + strlen(word), NULL, 10);
+		found = true;
+	}
+	fclose(file);
+	if (!found)
+		fail_msg("no '%s' of '%s' in %s", word, line_start, path);
+	return value;
+}
+
+/* --- fixture ------------------------------------------------------------------ */
+
+/* Copies have the limit that holds when the driver takes the device. */
+static void rebind(const char *address, const char *timeout_ms)
+{
+	dev_param_write("timeout_ms", timeout_ms);
+	assert_ok(dev_driver_write("unbind", address));
+	assert_ok(dev_driver_write("bind", address));
+}
+
+int fault_group_setup(void **state)
+{
+	(void)state;
+	if (getenv("NEURON_CONTROL"))
+		rebind(dev_pci_address(), TIMEOUT_MS);
+	return 0;
+}
+
+int fault_group_teardown(void **state)
+{
+	(void)state;
+	if (getenv("NEURON_CONTROL"))
+		rebind(dev_pci_address(), "10000");
+	return 0;
+}
+
+static int fault_setup(void **state)
+{
+	struct fault_fixture *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return -1;
+	*state = f;
+	if (!getenv("NEURON_CONTROL"))
+		return 0;
+	snprintf(f->address, sizeof(f->address), "%s", dev_pci_address());
+	f->log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	assert_true(f->log >= 0);
+	assert_int_not_equal(lseek(f->log, 0, SEEK_END), -1);
+	f->fd = dev_open();
+	f->hbm_used = dev_memory(f->fd).hbm_used;
+	return 0;
+}
+
+static int fault_teardown(void **state)
+{
+	struct fault_fixture *f = *state;
+	int fd;
+
+	if (getenv("NEURON_CONTROL")) {
+		inject("clear");
+		if (f->fd >= 0)
+			dev_close(f->fd);
+		close(f->log);
+		fd = dev_open();
+		dev_wait_hbm(fd, f->hbm_used);
+		dev_close(fd);
+	}
+	free(f);
+	return 0;
+}
+
+static void need_control(void)
+{
+	if (!getenv("NEURON_CONTROL"))
+		skip();
+}
+
+static void assert_works(int fd)
+{
+	uint32_t ctx = ctx_new(fd, 0), program = prog_fill(fd, 2.5f, 16);
+	uint32_t bo = bo_new(fd, TILE_PARTS * 64, BO_HBM);
+	uint32_t host = bo_new(fd, TILE_PARTS * 64, BO_HOST | BO_MMAP);
+	const float *p = bo_map(fd, host);
+
+	assert_int_equal(launch_now(fd, ctx, program, &bo, 1), 1);
+	copy_now(fd, host, 0, bo, 0, TILE_PARTS * 64);
+	assert_true(p[0] == 2.5f && p[TILE_PARTS * 16 - 1] == 2.5f);
+	bo_unmap(fd, host, (void *)p);
+	bo_close(fd, host);
+	bo_close(fd, bo);
+	ctx_close(fd, ctx);
+	prog_unload(fd, program);
+}
+
+/* How it ended, within the time. */
+static int wait_status(int fd, uint32_t sync)
+{
+	assert_ok(sync_wait(fd, sync, 0, WAIT_MS));
+	return sync_status(fd, sync);
+}
+
+/* --- interrupts ------------------------------------------------------------------ */
+
+/* Nobody is to blame: the launch is done, and found when the driver would have looked for a hang. */
+static void a_launch_without_interrupt_is_found(void **state)
+{
+	unsigned long missed;
+	uint32_t ctx, nop, sync;
+
+	need_control();
+	missed = fault_count(F, "missed", "interrupts ");
+	ctx = ctx_new(FD, 0);
+	nop = prog_nop(FD);
+	sync = sync_new(FD);
+	inject("irq lose 1 1");
+	assert_ok(launch(FD, ctx, nop, NULL, 0, sync));
+	assert_int_equal(wait_status(FD, sync), 1);
+	assert_int_equal(ctx_state(FD, ctx).state, DRM_NEURON_CTX_OK);
+	assert_int_equal(ctx_state(FD, ctx).launches, 1);
+	expect_log(F, "core 0: work is done, but its interrupt did not come");
+	assert_true(fault_count(F, "missed", "interrupts ") > missed);
+	assert_works(FD);
+}
+
+/* A launch may run for ever when the administrator wants it; that its interrupt is lost is noticed. */
+static void without_a_limit_it_is_found_too(void **state)
+{
+	uint32_t ctx, sync;
+
+	need_control();
+	dev_param_write("timeout_ms", "0");
+	ctx = ctx_new(FD, 0);
+	dev_param_write("timeout_ms", TIMEOUT_MS);
+	sync = sync_new(FD);
+	inject("irq lose 1 1");
+	assert_ok(launch(FD, ctx, prog_nop(FD), NULL, 0, sync));
+	assert_int_equal(wait_status(FD, sync), 1);
+	assert_int_equal(ctx_state(FD, ctx).state, DRM_NEURON_CTX_OK);
+}
+
+/* It comes when the launch behind it has come and gone: nothing is signalled twice. */
+static void a_late_interrupt_is_no_fault(void **state)
+{
+	uint32_t ctx, nop;
+
+	need_control();
+	ctx = ctx_new(FD, 0);
+	nop = prog_nop(FD);
+	inject("irq delay 1 300 1");
+	assert_int_equal(launch_now(FD, ctx, nop, NULL, 0), 1);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(launch_now(FD, ctx, nop, NULL, 0), 1);
+		usleep(20000);
+	}
+	assert_int_equal(ctx_state(FD, ctx).state, DRM_NEURON_CTX_OK);
+	assert_int_equal(ctx_state(FD, ctx).launches, 21);
+	assert_works(FD);
+}
+
+static void a_copy_without_interrupt_is_found(void **state)
+{
+	uint32_t a, b, sync;
+
+	need_control();
+	a = bo_new(FD, 4096, BO_HOST);
+	b = bo_new(FD, 4096, BO_HBM);
+	copy_now(FD, b, 0, a, 0, 4096); /* its scrub is over */
+	sync = sync_new(FD);
+	inject("irq lose 0 1");
+	assert_ok(copy_start(FD, b, 0, a, 0, 4096, sync));
+	assert_int_equal(wait_status(FD, sync), 1);
+	expect_log(F, "work is done, but its interrupt did not come");
+	assert_works(FD);
+}
+
+/* --- launches ------------------------------------------------------------------- */
+
+/* The context whose launch hangs times out, the others on its core and elsewhere do not. */
+static void a_hung_engine_costs_its_launch(void **state)
+{
+	uint32_t guilty, innocent, far, program, nop, bo, sync[4];
+
+	need_control();
+	guilty = ctx_new(FD, 0);
+	innocent = ctx_new(FD, 0);
+	far = ctx_new(FD, 1);
+	program = prog_fill(FD, 1, 16);
+	nop = prog_nop(FD);
+	bo = bo_new(FD, TILE_PARTS * 64, BO_HBM);
+	for (int i = 0; i < 4; i++)
+		sync[i] = sync_new(FD);
+	inject("hang 0 sync");
+	assert_ok(launch(FD, guilty, program, &bo, 1, sync[0]));
+	assert_ok(launch(FD, guilty, nop, NULL, 0, sync[1]));
+	assert_ok(launch(FD, innocent, nop, NULL, 0, sync[2]));
+	assert_ok(launch(FD, far, nop, NULL, 0, sync[3]));
+	assert_int_equal(wait_status(FD, sync[0]), -ETIME);
+	assert_int_equal(wait_status(FD, sync[1]), -ECANCELED);
+	assert_int_equal(wait_status(FD, sync[2]), 1);
+	assert_int_equal(wait_status(FD, sync[3]), 1);
+	assert_int_equal(ctx_state(FD, guilty).state, DRM_NEURON_CTX_TIMEDOUT);
+	assert_int_equal(ctx_state(FD, innocent).state, DRM_NEURON_CTX_OK);
+	assert_int_equal(ctx_state(FD, far).state, DRM_NEURON_CTX_OK);
+	expect_log(F, "launch 0 timed out, limit " TIMEOUT_MS " ms");
+	assert_works(FD);
+}
+
+/* --- copies --------------------------------------------------------------------- */
+
+/*
+ * Breaks every copy engine once under a series of copies: the one that meets it gets the error, all
+ * others end well and move the right bytes.
+ */
+static void copies_meet(struct fault_fixture *f, const char *fault, int error, const char *text)
+{
+	enum { COPIES = 12, BYTES = 64 * 1024 };
+	uint32_t from = bo_new(f->fd, BYTES, BO_HOST | BO_MMAP), hbm[COPIES], sync[COPIES];
+	uint32_t back = bo_new(f->fd, BYTES, BO_HOST | BO_MMAP);
+	uint8_t *p = bo_map(f->fd, from), *q = bo_map(f->fd, back);
+	bool bad[COPIES];
+	char command[64];
+	int failed = 0;
+
+	for (int i = 0; i < BYTES; i++)
+		p[i] = (uint8_t)(i * 13 + 1);
+	for (int i = 0; i < COPIES; i++) {
+		sync[i] = sync_new(f->fd);
+		hbm[i] = bo_new(f->fd, BYTES, BO_HBM);
+		copy_now(f->fd, back, 0, hbm[i], 0, BYTES); /* its scrub is over */
+	}
+	for (unsigned int e = 0; e < COPY_ENGINES; e++) {
+		snprintf(command, sizeof(command), "udma %u %s", COPY_ENGINE_FIRST + e, fault);
+		inject(command);
+	}
+	for (int i = 0; i < COPIES; i++)
+		assert_ok(copy_start(f->fd, hbm[i], 0, from, 0, BYTES, sync[i]));
+	for (int i = 0; i < COPIES; i++) {
+		int status = wait_status(f->fd, sync[i]);
+
+		bad[i] = status != 1;
+		failed += bad[i];
+		if (bad[i])
+			assert_int_equal(status, error);
+	}
+	assert_int_in_range(failed, 1, COPY_ENGINES);
+	expect_log(f, text);
+	inject("clear");
+	for (int i = 0; i < COPIES; i++) {
+		copy_now(f->fd, back, 0, hbm[i], 0, BYTES);
+		if (!bad[i])
+			assert_memory_equal(p, q, BYTES);
+		/* The buffer is as good as before, whatever happened to the copy. */
+		copy_now(f->fd, hbm[i], 0, from, 0, BYTES);
+		copy_now(f->fd, back, 0, hbm[i], 0, BYTES);
+		assert_memory_equal(p, q, BYTES);
+	}
+	bo_unmap(f->fd, from, p);
+	bo_unmap(f->fd, back, q);
+	assert_works(f->fd);
+}
+
+static void a_failing_copy_fails_alone(void **state)
+{
+	need_control();
+	copies_meet(F, "error", -EIO, "failed: status 0x4");
+}
+
+static void a_stopped_copy_engine_recovers(void **state)
+{
+	need_control();
+	copies_meet(F, "stop", -ETIME, "timed out: no progress in " TIMEOUT_MS " ms");
+}
+
+static void a_wrong_completion_is_not_believed(void **state)
+{
+	need_control();
+	copies_meet(F, "corrupt", -EIO, "completion 0x543210fe, not 0xabcdef01");
+}
+
+/* --- memory, clocks --------------------------------------------------------------- */
+
+static void corrected_errors_are_counted(void **state)
+{
+	unsigned long hbm, sram;
+
+	need_control();
+	hbm = fault_count(F, "hbm1", " corrected ");
+	sram = fault_count(F, "sram", "uncorrected ");
+	inject("ecc hbm1 3 0");
+	expect_log(F, "HBM 1: corrected memory errors: ");
+	assert_int_equal(fault_count(F, "hbm1", " corrected "), hbm + 3);
+	inject("ecc sram 0 1");
+	expect_log(F, "SRAM: uncorrected memory errors: ");
+	assert_int_equal(fault_count(F, "sram", "uncorrected "), sram + 1);
+	assert_works(FD);
+}
+
+static unsigned long all_uncorrected(struct fault_fixture *f)
+{
+	return fault_count(f, "hbm0", "uncorrected ") + fault_count(f, "hbm1", "uncorrected ") +
+	       fault_count(f, "hbm2", "uncorrected ") + fault_count(f, "hbm3", "uncorrected ");
+}
+
+/* Whose program read the bad bytes is told so, nobody else is disturbed. */
+static void an_uncorrected_error_kills_its_reader(void **state)
+{
+	enum { BYTES = 1000 };
+	uint32_t reader, other, program, nop, bo[2];
+	struct drm_neuron_ctx_state s;
+	unsigned long before;
+
+	need_control();
+	before = all_uncorrected(F);
+	reader = ctx_new(FD, 1);
+	other = ctx_new(FD, 1);
+	program = prog_through_sbuf(FD, BYTES);
+	nop = prog_nop(FD);
+	for (int i = 0; i < 2; i++)
+		bo[i] = bo_new(FD, TILE_PARTS * BYTES, BO_HBM);
+	assert_int_equal(launch_now(FD, reader, program, bo, 2), 1);
+	inject("poison 1");
+	assert_int_equal(launch_now(FD, reader, program, bo, 2), -EIO);
+	s = ctx_state(FD, reader);
+	assert_int_equal(s.state, DRM_NEURON_CTX_FAULTED);
+	assert_int_equal(s.fault, EXI_FAULT_ECC);
+	assert_int_equal(s.engine, ISA_SYNC);
+	assert_int_equal(s.pc, 0);
+	assert_int_equal(s.opcode, ISA_DMA);
+	assert_int_equal(s.slot, 0);
+	assert_int_equal(s.value, 0);
+	assert_int_equal(s.limit, bo_info(FD, bo[0]).size);
+	assert_int_equal(s.program, program);
+	assert_int_equal(s.launches, 1);
+	expect_log(F, "launch 1: uncorrected memory error: engine 4 pc 0 opcode 0x8 slot 0");
+	expect_log(F, ": uncorrected memory errors: ");
+	assert_int_equal(all_uncorrected(F), before + 1);
+	assert_int_equal(launch_now(FD, other, nop, NULL, 0), 1);
+	assert_int_equal(launch_now(FD, other, program, bo, 2), 1);
+	assert_works(FD);
+}
+
+static void throttling_is_slow_and_reported(void **state)
+{
+	struct drm_neuron_ctx_state before, after;
+	uint32_t ctx, program, bo;
+
+	need_control();
+	ctx = ctx_new(FD, 0);
+	program = prog_fill(FD, 1, 1024);
+	bo = bo_new(FD, TILE_PARTS * 4096, BO_HBM);
+	assert_int_equal(launch_now(FD, ctx, program, &bo, 1), 1);
+	before = ctx_state(FD, ctx);
+	inject("throttle 10");
+	assert_int_equal(launch_now(FD, ctx, program, &bo, 1), 1);
+	after = ctx_state(FD, ctx);
+	assert_true(after.device_ns - before.device_ns > before.device_ns);
+	expect_log(F, "core 0: clocks at 10 % of nominal, were at 100 %");
+	assert_int_equal(fault_count(F, "core 0", "clock "), 10);
+	assert_works(FD);
+	inject("throttle 100");
+	assert_int_equal(launch_now(FD, ctx, program, &bo, 1), 1);
+	expect_log(F, "core 0: clocks at 100 % of nominal, were at 10 %");
+}
+
+/* --- firmware --------------------------------------------------------------------- */
+
+/* The driver asks again after each second, so a few lost answers only cost time. */
+static void lost_answers_are_asked_for_again(void **state)
+{
+	need_control();
+	dev_close(FD);
+	assert_ok(dev_driver_write("unbind", F->address));
+	inject("mailbox silent 1");
+	assert_ok(dev_driver_write("bind", F->address));
+	expect_log(F, "request 1: no answer in 1000 ms but sequence 0, try 1 of 15");
+	assert_ok(dev_driver_write("unbind", F->address));
+	inject("mailbox sequence 1");
+	assert_ok(dev_driver_write("bind", F->address));
+	expect_log(F, "request 1: no answer in 1000 ms but sequence 2, try 1 of 15");
+	FD = dev_open();
+	assert_works(FD);
+}
+
+/* A device whose firmware talks nonsense is not used; it can be taken again later. */
+static void senseless_answers_are_refused(void **state)
+{
+	need_control();
+	dev_close(FD);
+	assert_ok(dev_driver_write("unbind", F->address));
+	inject("mailbox garbage");
+	assert_true(dev_driver_write("bind", F->address) < 0);
+	expect_log(F, "firmware refused request 1: error 165, 42405 bytes");
+	inject("mailbox error");
+	assert_true(dev_driver_write("bind", F->address) < 0);
+	expect_log(F, "firmware refused request 1: error 1, 4 bytes");
+	assert_ok(dev_driver_write("bind", F->address));
+	FD = dev_open();
+	assert_works(FD);
+}
+
+/* --- removal ----------------------------------------------------------------------- */
+
+/* How a fence ended whose device takes no calls any more. */
+static int file_status(int file)
+{
+	struct pollfd pollfd = { .fd = file, .events = POLLIN };
+	struct sync_file_info info = { 0 };
+
+	assert_int_equal(poll(&pollfd, 1, WAIT_MS), 1);
+	assert_ok(ioctl(file, SYNC_IOC_FILE_INFO, &info));
+	return info.status;
+}
+
+static void wait_for_end(int fd)
+{
+	drmVersionPtr version;
+
+	for (int i = 0; i < WAIT_MS / 10 && (version = drmGetVersion(fd)); i++) {
+		drmFreeVersion(version);
+		usleep(10000);
+	}
+}
+
+struct waiter {
+	pthread_t thread;
+	int fd;
+	uint32_t sync;
+	int ret;
+};
+
+static void *wait_long(void *arg)
+{
+	struct waiter *w = arg;
+
+	w->ret = sync_wait(w->fd, w->sync, 0, 600000);
+	return NULL;
+}
+
+/* Every ioctl that the driver has, and one of DRM's own, with nothing in it. */
+static void assert_all_gone(int fd)
+{
+	static const unsigned long requests[] = {
+		DRM_IOCTL_NEURON_QUERY,
+		DRM_IOCTL_NEURON_BO_CREATE,
+		DRM_IOCTL_NEURON_BO_INFO,
+		DRM_IOCTL_NEURON_CTX_CREATE,
+		DRM_IOCTL_NEURON_CTX_DESTROY,
+		DRM_IOCTL_NEURON_CTX_STATE,
+		DRM_IOCTL_NEURON_PROGRAM_LOAD,
+		DRM_IOCTL_NEURON_PROGRAM_UNLOAD,
+		DRM_IOCTL_NEURON_SUBMIT,
+		DRM_IOCTL_NEURON_COPY,
+		DRM_IOCTL_VERSION,
+	};
+	uint8_t args[256];
+
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		memset(args, 0, sizeof(args));
+		if (neuron_call(fd, requests[i], args) != -ENODEV)
+			fail_msg("ioctl 0x%lx: %s", requests[i], strerror(errno));
+	}
+}
+
+static sigjmp_buf bus_error;
+
+static void on_bus_error(int signal)
+{
+	siglongjmp(bus_error, signal);
+}
+
+static void assert_mapping_gone(volatile uint8_t *p)
+{
+	struct sigaction action = { .sa_handler = on_bus_error }, before;
+
+	assert_ok(sigaction(SIGBUS, &action, &before));
+	if (!sigsetjmp(bus_error, 1)) {
+		p[0] = 1;
+		fail_msg("a mapping of a device that is gone can be written");
+	}
+	assert_ok(sigaction(SIGBUS, &before, NULL));
+}
+
+/*
+ * Pulled out under a launch that would never end, with one behind it, copies under way and a thread
+ * that waits: it wakes up, all calls fail, and after the device is back the driver takes it again.
+ */
+static void removal_wakes_everybody(void **state)
+{
+	uint32_t ctx, bo, host, sync[3];
+	volatile uint8_t *p;
+	struct waiter w;
+	int file[3];
+
+	need_control();
+	dev_debugfs_write("stall_detect", "0");
+	/* Not by the time-out. */
+	dev_param_write("timeout_ms", "0");
+	ctx = ctx_new(FD, 0);
+	dev_param_write("timeout_ms", TIMEOUT_MS);
+	bo = bo_new(FD, 32 << 20, BO_HBM | BO_MMAP);
+	host = bo_new(FD, 32 << 20, BO_HOST);
+	p = bo_map(FD, bo);
+	p[0] = 1;
+	for (int i = 0; i < 3; i++)
+		sync[i] = sync_new(FD);
+	assert_ok(launch(FD, ctx, prog_stall(FD), NULL, 0, sync[0]));
+	assert_ok(launch(FD, ctx, prog_nop(FD), NULL, 0, sync[1]));
+	w = (struct waiter){ .fd = FD, .sync = sync[0] };
+	assert_ok(pthread_create(&w.thread, NULL, wait_long, &w));
+	for (int i = 0; i < 8; i++)
+		assert_ok(copy_start(FD, bo, 0, host, 0, 32 << 20, sync[2]));
+	for (int i = 0; i < 3; i++)
+		assert_ok(drmSyncobjExportSyncFile(FD, sync[i], &file[i]));
+
+	inject("remove");
+	assert_ok(pthread_join(w.thread, NULL));
+	assert_ok(w.ret);
+	expect_log(F, "device is gone: register 0x1000 reads 0xffffffff, not 0x4958454e");
+	wait_for_end(FD);
+	assert_all_gone(FD);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(file_status(file[i]), -ENODEV);
+		close(file[i]);
+	}
+	assert_mapping_gone(p);
+	assert_ok(munmap((void *)(uintptr_t)p, 32 << 20));
+	dev_close(FD);
+
+	assert_ok(dev_driver_write("unbind", F->address));
+	inject("return");
+	assert_ok(dev_driver_write("bind", F->address));
+	FD = dev_open();
+	assert_int_equal(dev_memory(FD).hbm_used, F->hbm_used);
+	dev_debugfs_write("stall_detect", "1");
+	assert_works(FD);
+}
+
+/* Nobody is in the middle of anything: it is noticed all the same. */
+static void removal_is_noticed_when_idle(void **state)
+{
+	need_control();
+	inject("remove");
+	expect_log(F, "device is gone");
+	wait_for_end(FD);
+	assert_all_gone(FD);
+	inject("return");
+	/* Back or not: this driver has given it up. */
+	assert_all_gone(FD);
+	dev_close(FD);
+	assert_ok(dev_driver_write("unbind", F->address));
+	assert_ok(dev_driver_write("bind", F->address));
+	FD = dev_open();
+	assert_works(FD);
+}
+
+#define FAULT(name) cmocka_unit_test_setup_teardown(name, fault_setup, fault_teardown)
+
+const struct CMUnitTest fault_inject_tests[] = {
+	FAULT(a_launch_without_interrupt_is_found), FAULT(without_a_limit_it_is_found_too),
+	FAULT(a_late_interrupt_is_no_fault),	    FAULT(a_copy_without_interrupt_is_found),
+	FAULT(a_hung_engine_costs_its_launch),	    FAULT(a_failing_copy_fails_alone),
+	FAULT(a_stopped_copy_engine_recovers),	    FAULT(a_wrong_completion_is_not_believed),
+	FAULT(corrected_errors_are_counted),	    FAULT(an_uncorrected_error_kills_its_reader),
+	FAULT(throttling_is_slow_and_reported),	    FAULT(lost_answers_are_asked_for_again),
+	FAULT(senseless_answers_are_refused),	    FAULT(removal_wakes_everybody),
+	FAULT(removal_is_noticed_when_idle),
+};
+const size_t fault_inject_tests_count = sizeof(fault_inject_tests) / sizeof(fault_inject_tests[0]);
