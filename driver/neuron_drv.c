@@ -4,6 +4,7 @@
 #include <linux/memcontrol.h>
 #include <linux/module.h>
 #include <linux/pci.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -73,6 +74,11 @@ int neuron_array_get(struct drm_device *drm, const struct drm_neuron_array *arra
 		drm_dbg(drm, "array: stride %u, at least %zu; count %u, at most %u\n",
 			array->stride, min_size, array->count, max);
 		return -EINVAL;
+	}
+	/* All of an element is looked at: that must not take for ever. */
+	if (array->stride > SZ_4K) {
+		drm_dbg(drm, "array: stride %u, at most %u\n", array->stride, SZ_4K);
+		return -E2BIG;
 	}
 	to = kvcalloc(array->count, size, GFP_KERNEL);
 	if (!to)
@@ -334,6 +340,17 @@ static const struct drm_ioctl_desc neuron_ioctls[] = {
 };
 
 /*
+ * Files of an accel node have no master, but the core asks only for render nodes
+ * whether an ioctl needs one; GET_UNIQUE, for one, then follows a NULL pointer.
+ */
+static bool ioctl_is_refused(unsigned int cmd)
+{
+	unsigned int flags;
+
+	return drm_ioctl_flags(DRM_IOCTL_NR(cmd), &flags) && !(flags & DRM_RENDER_ALLOW);
+}
+
+/*
  * The core zero-extends a structure of an older program. A newer one may be
  * longer, but must not ask for what this driver does not know.
  */
@@ -343,6 +360,8 @@ static long neuron_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	size_t known, size = _IOC_SIZE(cmd);
 	int ret;
 
+	if (ioctl_is_refused(cmd))
+		return -EACCES;
 	if (_IOC_TYPE(cmd) == DRM_IOCTL_BASE && nr < ARRAY_SIZE(neuron_ioctls)) {
 		known = _IOC_SIZE(neuron_ioctls[nr].cmd);
 		if (size > known) {
@@ -357,6 +376,8 @@ static long neuron_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 #ifdef CONFIG_COMPAT
 static long neuron_compat_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
+	if (ioctl_is_refused(cmd))
+		return -EACCES;
 	if (DRM_IOCTL_NR(cmd) < DRM_COMMAND_BASE || DRM_IOCTL_NR(cmd) >= DRM_COMMAND_END)
 		return drm_compat_ioctl(filp, cmd, arg);
 	/* The structures are the same for 32-bit programs. */

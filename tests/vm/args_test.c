@@ -91,6 +91,16 @@ static void unknown_ioctl_is_refused(void **state)
 
 /* --- query ---------------------------------------------------------------- */
 
+/* Ioctls of a display's master would follow pointers that a file of an accel node does not have. */
+static void ioctls_for_a_master_are_refused(void **state)
+{
+	struct drm_unique unique = { 0 };
+
+	assert_errno(neuron_call(FD, DRM_IOCTL_GET_UNIQUE, &unique), EACCES);
+	assert_errno(neuron_call(FD, DRM_IOCTL_SET_MASTER, NULL), EACCES);
+	assert_errno(neuron_call(FD, DRM_IOCTL_DROP_MASTER, NULL), EACCES);
+}
+
 static void query_negotiates_its_size(void **state)
 {
 	uint8_t buf[256];
@@ -508,6 +518,8 @@ static void submit_takes_longer_elements(void **state)
 	assert_ok(try_submit(FD, s));
 	slot[1].newer = 1;
 	assert_errno(try_submit(FD, s), E2BIG);
+	s.args.slots.stride = 8192;
+	assert_errno(try_submit(FD, s), E2BIG);
 	assert_ok(sync_wait(FD, s.sync.handle, 0, 10000));
 }
 
@@ -644,6 +656,7 @@ static void copy_checks_its_arguments(void **state)
 const struct CMUnitTest args_tests[] = {
 	TEST(structures_may_be_shorter_or_longer),
 	TEST(unknown_ioctl_is_refused),
+	TEST(ioctls_for_a_master_are_refused),
 	TEST(query_negotiates_its_size),
 	TEST(query_takes_an_index_for_cores_only),
 	TEST(bo_create_checks_its_arguments),

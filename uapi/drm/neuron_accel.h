@@ -60,7 +60,10 @@ enum drm_neuron_ioctl_id {
  * struct drm_neuron_array - An array in the caller's memory
  */
 struct drm_neuron_array {
-	/** @stride: in: Bytes from one element to the next, at least the first version's size. */
+	/**
+	 * @stride: in: Bytes from one element to the next, at least the first version's size, at
+	 * most 4096 (else E2BIG).
+	 */
 	__u32 stride;
 	/** @count: in: Number of elements. 0: no array, @ptr is ignored. */
 	__u32 count;
