@@ -38,6 +38,11 @@ test-debug: ## the VM's tests on a kernel with KASAN, lockdep, kmemleak, fault i
 	$(Q)$(RUN) tests/build release
 	$(Q)$(RUN) tests/vm/debug
 
+stress: ## fuzzing, 200 loads and unloads, 200 kill -9 in the VM; longer: see tests/vm/stress
+	$(Q)$(RUN) tests/build release
+	$(Q)$(RUN) driver/build
+	$(Q)$(RUN) tests/vm/stress
+
 kunit: ## the driver's KUnit suites
 	$(Q)$(RUN) tests/kunit
 
@@ -56,4 +61,4 @@ vm: build ## a root shell in the VM with the device attached
 clean: ## remove build/; the environment stays in the cache
 	$(Q)rm -rf build
 
-.PHONY: help env build demo test test-lts test-debug check kunit bench timing-check vm clean
+.PHONY: help env build demo test test-lts test-debug stress check kunit bench timing-check vm clean

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Programs for the fuzzer: streams of instructions that make sense, for all engines, of which a
+ * third are then damaged in a few places. Most carry a right checksum, so that the damage gets as far as
+ * the device.
+ */
+#include "fuzz.h"
+#include "neuron_crc32c.h"
+
+#include <string.h>
+
+#define INSTS_MAX 5 /* of a stream, HALT not counted */
+
+static uint8_t pick(struct fuzz_thread *t, const uint8_t *from, uint32_t n)
+{
+	return from[fuzz_below(t, n)];
+}
+
+static void random_slots(struct fuzz_thread *t, struct prog *p)
+{
+	for (uint32_t n = fuzz_below(t, PROG_SLOTS + 1); n; n--) {
+		unsigned int kind = fuzz_below(t, NPROG_SLOT_SCALAR + 1);
+
+		prog_slot(p, kind, kind == NPROG_SLOT_SCALAR ? 8 : 65536);
+	}
+}
+
+/* A tile of SBUF or PSUM that lies inside. */
+static struct isa_tile random_tile(struct fuzz_thread *t, unsigned int engine)
+{
+	static const uint8_t dtypes[] = { ISA_INT8,  ISA_UINT8, ISA_BF16,   ISA_FP16,
+					  ISA_INT32, ISA_FP32,	ISA_UINT64, ISA_FP64 };
+	uint32_t part0 = ISA_PART_QUANTUM * fuzz_below(t, 4);
+	struct isa_tile tile = {
+		.space = fuzz_once_in(t, 4) ? ISA_SPACE_PSUM : ISA_SPACE_SBUF,
+		.dtype = ISA_FP32,
+		.part0 = (uint8_t)part0,
+		.nparts = (uint8_t)(1 + fuzz_below(t, ISA_PARTITIONS - part0)),
+		.offset = 8 * fuzz_below(t, 64),
+		.count = { 1, 1, 1 + fuzz_below(t, 4), 1 + fuzz_below(t, 32) },
+		.step = { 0, 0, 32, 1 },
+	};
+
+	/* The types of 8 bytes, last, are for the GPSIMD engine. */
+	if (fuzz_once_in(t, 2))
+		tile.dtype = pick(t, dtypes, engine == ISA_GPSIMD ? 8 : 6);
+	return tile;
+}
+
+/* Another of its shape, or the same. */
+static struct isa_tile moved(struct fuzz_thread *t, struct isa_tile tile)
+{
+	if (fuzz_once_in(t, 2))
+		tile.offset = 8 * fuzz_below(t, 64);
+	return tile;
+}
+
+#define USES_SRC0 0x01
+#define USES_SRC1 0x02
+#define USES_OP0  0x04
+#define USES_OP1  0x08
+#define USES_IMM0 0x10
+#define USES_IMM1 0x20
+#define REDUCES	  0x40
+
+/* Opcodes of the engines that compute on tiles: V vector, S scalar, G gpsimd. */
+#define V (1u << ISA_VECTOR)
+#define S (1u << ISA_SCALAR)
+#define G (1u << ISA_GPSIMD)
+static const struct {
+	uint8_t opcode, engines, uses;
+} simd[] = {
+	{ ISA_MEMSET, V | S | G, USES_IMM0 },
+	{ ISA_COPY, V | S | G, USES_SRC0 },
+	{ ISA_TENSOR_TENSOR, V | G, USES_SRC0 | USES_SRC1 | USES_OP0 },
+	{ ISA_TENSOR_SCALAR, V | S | G, USES_SRC0 | USES_OP0 | USES_OP1 | USES_IMM0 | USES_IMM1 },
+	{ ISA_SCALAR_TENSOR_TENSOR, V | G,
+	  USES_SRC0 | USES_SRC1 | USES_OP0 | USES_OP1 | USES_IMM0 },
+	{ ISA_REDUCE, V | G, USES_SRC0 | REDUCES },
+	{ ISA_ACTIVATION, S, USES_SRC0 | USES_IMM0 | USES_IMM1 },
+	{ ISA_COPY_PREDICATED, V | G, USES_SRC0 | USES_SRC1 },
+	{ ISA_IOTA, G, USES_IMM0 | USES_IMM1 },
+	{ ISA_PARTITION_REDUCE, G, USES_SRC0 | REDUCES },
+};
+#undef V
+#undef S
+#undef G
+
+/* A value that the compute type can hold. */
+static uint64_t random_imm(struct fuzz_thread *t, unsigned int compute_type)
+{
+	switch (compute_type) {
+	case ISA_CT_F32:
+		return fuzz_once_in(t, 2) ? 0x3f800000 : (uint32_t)fuzz_random(t);
+	case ISA_CT_I32:
+		return fuzz_below(t, 256);
+	default:
+		return fuzz_odd_number(t);
+	}
+}
+
+static void random_operands(struct fuzz_thread *t, unsigned int engine, unsigned int uses,
+			    struct isa_inst *inst)
+{
+	/* Not the bitwise ones, which take integers. */
+	const uint32_t ops = ISA_BIT_AND;
+	struct isa_compute *c = &inst->compute;
+	struct isa_tile tile = random_tile(t, engine);
+
+	c->dst = moved(t, tile);
+	if (uses & USES_SRC0)
+		c->src0 = moved(t, tile);
+	if (uses & USES_SRC1)
+		c->src1 = moved(t, tile);
+	if (uses & USES_OP0)
+		c->op0 = (uint8_t)fuzz_below(t, ops);
+	if (uses & USES_OP1)
+		c->op1 = (uint8_t)fuzz_below(t, ops);
+	if (engine == ISA_GPSIMD)
+		c->compute_type = (uint8_t)fuzz_below(t, ISA_CT_BITS);
+	if (uses & USES_IMM0)
+		c->imm0 = random_imm(t, c->compute_type);
+	if (uses & USES_IMM1)
+		c->imm1 = random_imm(t, c->compute_type);
+}
+
+static void random_compute(struct fuzz_thread *t, unsigned int engine, struct isa_inst *inst)
+{
+	static const uint8_t reductions[] = { ISA_ADD, ISA_MULT, ISA_MAX, ISA_MIN };
+	struct isa_compute *c = &inst->compute;
+	uint32_t i;
+
+	do
+		i = fuzz_below(t, sizeof(simd) / sizeof(simd[0]));
+	while (!(simd[i].engines & (1u << engine)));
+	inst->opcode = simd[i].opcode;
+	random_operands(t, engine, simd[i].uses, inst);
+	if (simd[i].uses & REDUCES)
+		c->op0 = pick(t, reductions, sizeof(reductions));
+	if (inst->opcode == ISA_ACTIVATION)
+		c->op0 = (uint8_t)fuzz_below(t, ISA_ACTS);
+	if (inst->opcode == ISA_PARTITION_REDUCE)
+		c->dst.nparts = 1;
+	if (inst->opcode == ISA_REDUCE) {
+		c->n_axes = 1;
+		c->dst.count[3] = 1;
+	}
+}
+
+/* [K, M] stationary, [K, N] moving, [M, N] result; k and m fit what was loaded last. */
+static void random_tensor(struct fuzz_thread *t, struct isa_inst *inst, uint32_t k, uint32_t m)
+{
+	uint32_t n = 1 + fuzz_below(t, ISA_PARTITIONS);
+	struct isa_compute *c = &inst->compute;
+
+	c->src0 = (struct isa_tile){ .dtype = ISA_FP32,
+				     .nparts = (uint8_t)k,
+				     .count = { 1, 1, 1, n },
+				     .step = { 0, 0, 0, 1 } };
+	if (inst->opcode == ISA_LOAD_STATIONARY) {
+		c->src0.count[3] = m;
+		return;
+	}
+	c->dst = c->src0;
+	c->dst.space = ISA_SPACE_PSUM;
+	c->dst.nparts = (uint8_t)m;
+	if (inst->opcode == ISA_TRANSPOSE) {
+		c->compute_type = ISA_CT_BITS;
+		c->dst.nparts = (uint8_t)n;
+		c->dst.count[3] = k;
+	} else {
+		inst->flags = (uint8_t)fuzz_below(t, 2);
+	}
+}
+
+/* A slot of the program that may be read or written, or the number of slots when none may. */
+static unsigned int random_slot(struct fuzz_thread *t, const struct prog *p, uint32_t right)
+{
+	unsigned int from = fuzz_below(t, PROG_SLOTS);
+
+	for (unsigned int i = 0; i < p->slots; i++) {
+		unsigned int slot = (from + i) % p->slots;
+
+		if (p->slot[slot].kind != NPROG_SLOT_SCALAR && p->slot[slot].rights & right)
+			return slot;
+	}
+	return p->slots;
+}
+
+/* Between a slot and memory of the core; false: no slot for it. */
+static bool random_dma(struct fuzz_thread *t, const struct prog *p, struct isa_inst *inst)
+{
+	uint32_t bytes = 8 * (1 + fuzz_below(t, 60));
+	bool load = fuzz_once_in(t, 2);
+	unsigned int slot = random_slot(t, p, load ? EXI_SLOT_READ : EXI_SLOT_WRITE);
+	struct isa_dma_side chip = { 0 }, memory = { 0 };
+
+	if (slot == p->slots)
+		return false;
+	dma_sbuf(&chip, bytes);
+	chip.space = fuzz_once_in(t, 4) ? ISA_SPACE_PSUM : ISA_SPACE_SBUF;
+	dma_slot(&memory, slot, fuzz_below(t, 4096), TILE_PARTS * bytes);
+	inst->opcode = ISA_DMA;
+	inst->elem_bytes = 1;
+	inst->dma_queue = (uint8_t)fuzz_below(t, ISA_DMA_QUEUES);
+	inst->dma.dst = load ? chip : memory;
+	inst->dma.src = load ? memory : chip;
+	return true;
+}
+
+/* k, m: of the stationary operand of the stream; the first instruction loads it. */
+static void random_inst(struct fuzz_thread *t, struct prog *p, unsigned int engine, uint32_t k,
+			uint32_t m)
+{
+	static const uint8_t tensor[] = { ISA_MATMUL, ISA_MATMUL, ISA_TRANSPOSE };
+	bool first = !p->count[engine];
+	struct isa_inst *inst = prog_inst(p, engine, ISA_NOP);
+
+	if (engine == ISA_TENSOR) {
+		inst->opcode = first ? ISA_LOAD_STATIONARY : pick(t, tensor, sizeof(tensor));
+		random_tensor(t, inst, k, m);
+	} else if (engine == ISA_SYNC || fuzz_once_in(t, 4)) {
+		random_dma(t, p, inst);
+	} else {
+		random_compute(t, engine, inst);
+	}
+	/* Waits can only hold in some orders: one in a while, signals often. */
+	if (fuzz_once_in(t, 24))
+		inst_wait(inst, fuzz_below(t, 4), fuzz_below(t, 3));
+	if (fuzz_once_in(t, 2))
+		inst_signal(inst, fuzz_below(t, 4));
+}
+
+static void damage(struct fuzz_thread *t, uint8_t *image, uint32_t size)
+{
+	uint32_t from = fuzz_once_in(t, 8) ? 0 : (uint32_t)sizeof(struct nprog_header);
+	uint64_t number = fuzz_odd_number(t);
+	uint32_t at;
+
+	if (size <= from + sizeof(number))
+		return;
+	at = from + fuzz_below(t, size - from - (uint32_t)sizeof(number));
+	switch (fuzz_below(t, 4)) {
+	case 0:
+		image[at] ^= (uint8_t)(1u << fuzz_below(t, 8));
+		break;
+	case 1:
+		image[at] = (uint8_t)number;
+		break;
+	case 2:
+		memcpy(&image[at & ~3u], &number, 4);
+		break;
+	default:
+		memcpy(&image[at & ~7u], &number, 8);
+		break;
+	}
+}
+
+void *fuzz_image(struct fuzz_thread *t, uint32_t *size)
+{
+	struct nprog_header header = { .magic = NPROG_MAGIC,
+				       .version_major = NPROG_VERSION_MAJOR,
+				       .header_bytes = sizeof(header),
+				       .arch = 3,
+				       .slot_offset = sizeof(header) };
+	struct prog p = { 0 };
+	uint32_t k = 1 + fuzz_below(t, ISA_MATMUL_K_MAX), m = 1 + fuzz_below(t, ISA_MATMUL_M_MAX);
+	uint8_t *image;
+	uint32_t at;
+
+	random_slots(t, &p);
+	at = (uint32_t)(sizeof(header) + p.slots * sizeof(p.slot[0]));
+	for (unsigned int e = 0; e < EXI_ENGINES; e++) {
+		if (fuzz_once_in(t, 2))
+			continue;
+		for (uint32_t n = fuzz_below(t, INSTS_MAX + 1); n; n--)
+			random_inst(t, &p, e, k, m);
+		prog_inst(&p, e, ISA_HALT);
+		header.stream[e].offset = at;
+		header.stream[e].count = p.count[e];
+		at += p.count[e] * ISA_INST_BYTES;
+	}
+	header.n_slots = p.slots;
+	header.image_bytes = at;
+	*size = at;
+	image = fuzz_alloc(t, at);
+	if (!image)
+		return NULL;
+	memcpy(image, &header, sizeof(header));
+	memcpy(image + sizeof(header), p.slot, p.slots * sizeof(p.slot[0]));
+	for (unsigned int e = 0; e < EXI_ENGINES; e++)
+		memcpy(image + header.stream[e].offset, p.inst[e], p.count[e] * ISA_INST_BYTES);
+	if (fuzz_once_in(t, 3))
+		for (uint32_t n = 1 + fuzz_below(t, 4); n; n--)
+			damage(t, image, at);
+	if (!fuzz_once_in(t, 16))
+		prog_seal(image, at);
+	t->image_slots = p.slots;
+	t->image_scalars = 0;
+	for (unsigned int i = 0; i < p.slots; i++)
+		if (p.slot[i].kind == NPROG_SLOT_SCALAR)
+			t->image_scalars |= 1u << i;
+	return image;
+}
