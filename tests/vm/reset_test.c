@@ -100,6 +100,34 @@ struct life {
 
 #define KEPT_BYTES (TILE_PARTS * 4 * 16)
 
+/* Launches of our context that the device was ever given. */
+static unsigned int rung(uint32_t ctx)
+{
+	unsigned int pid, id, tail, found = 0;
+	char path[256], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/accel/%s/contexts", dev_pci_address());
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "core %*u queue %*u: pid %u context %u state %*u head %*u tail %u",
+			   &pid, &id, &tail) == 3 &&
+		    pid == (unsigned int)getpid() && id == ctx)
+			found = tail;
+	fclose(f);
+	return found;
+}
+
+/* What has not reached the device is not lost with it but cancelled. */
+static void wait_rung(uint32_t ctx, unsigned int launches)
+{
+	for (int i = 0; rung(ctx) < launches; i++) {
+		assert_true(i < 10000);
+		usleep(1000);
+	}
+}
+
 static void life_start(int fd, struct life *l)
 {
 	uint32_t stall = prog_stall(fd), nop = prog_nop(fd);
@@ -118,6 +146,7 @@ static void life_start(int fd, struct life *l)
 		l->bytes[i] = (uint8_t)(i * 7 >> 8);
 	assert_ok(launch(fd, l->ctx, stall, NULL, 0, l->stuck));
 	assert_ok(launch(fd, l->ctx, nop, NULL, 0, l->behind));
+	wait_rung(l->ctx, 2);
 	for (int i = 0; i < 3; i++)
 		assert_ok(copy_start(fd, l->hbm, 0, l->host, 0, 32 * MIB, l->copied));
 }
