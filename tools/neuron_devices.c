@@ -20,8 +20,11 @@
 
 #include "drm/neuron_accel.h"
 
-#define CLASS_DIR "/sys/class/accel"
-#define DMI_DIR	  "/sys/devices/virtual/dmi/id"
+#define CLASS_DIR      "/sys/class/accel"
+#define STATISTICS_DIR "/sys/class/neuron_device"
+/* Sensors of one kind that are looked for. */
+#define DIES_MAX 4
+#define DMI_DIR	 "/sys/devices/virtual/dmi/id"
 
 /* First line of a file without its end; empty when it can't be read. */
 static void read_line(char *text, size_t size, const char *path)
@@ -148,7 +151,22 @@ static int ask(struct nd_device *d, int fd)
 	return 0;
 }
 
-/* Power and the hottest temperature, from the driver's hwmon device. */
+/* A counter of the tree that AWS's driver has too. */
+static int64_t read_statistic(unsigned int minor, const char *name)
+{
+	int dir = open(STATISTICS_DIR, O_DIRECTORY | O_CLOEXEC);
+	char path[64];
+	int64_t value;
+
+	if (dir < 0)
+		return ND_UNKNOWN;
+	snprintf(path, sizeof(path), "neuron%u/stats/hardware/%s", minor, name);
+	value = read_number(dir, path);
+	close(dir);
+	return value;
+}
+
+/* Power of all dies and the hottest temperature, from the driver's hwmon device. */
 static void read_sensors(struct nd_device *d)
 {
 	char path[PATH_MAX], name[32];
@@ -164,10 +182,11 @@ static void read_sensors(struct nd_device *d)
 		if (strncmp(entry->d_name, "hwmon", 5) != 0)
 			continue;
 		fd = openat(dirfd(dir), entry->d_name, O_DIRECTORY | O_CLOEXEC);
-		d->power_uw = read_number(fd, "power1_input");
-		if (d->power_uw == ND_UNKNOWN)
-			d->power_uw = read_number(fd, "power1_average");
-		for (int i = 1; i <= 8; i++) {
+		for (int i = 1; i <= DIES_MAX; i++) {
+			snprintf(name, sizeof(name), "power%d_input", i);
+			value = read_number(fd, name);
+			if (value != ND_UNKNOWN)
+				d->power_uw = value + (d->power_uw == ND_UNKNOWN ? 0 : d->power_uw);
 			snprintf(name, sizeof(name), "temp%d_input", i);
 			value = read_number(fd, name);
 			if (value > d->temp_mc)
@@ -196,7 +215,8 @@ static void examine(struct nd_device *d)
 	if (sscanf(rdev, "%u:%u", &major, &minor) == 2)
 		d->rdev = makedev(major, minor);
 	read_sensors(d);
-	d->ecc_corrected = d->ecc_uncorrected = ND_UNKNOWN;
+	d->hbm_errors = read_statistic(d->minor, "mem_ecc_uncorrected");
+	d->sram_errors = read_statistic(d->minor, "sram_ecc_uncorrected");
 	snprintf(path, sizeof(path), "/dev/accel/accel%u", d->minor);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	d->error = fd < 0 ? errno : ask(d, fd);

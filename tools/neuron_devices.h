@@ -49,7 +49,7 @@ struct nd_device {
 	char driver[32]; /* driver version, as 1.0.0 */
 	dev_t rdev; /* its device number; 0: unknown */
 	int64_t power_uw, temp_mc; /* microwatts, thousandths of a degree, or ND_UNKNOWN */
-	int64_t ecc_corrected, ecc_uncorrected; /* memory errors since power-on, or ND_UNKNOWN */
+	int64_t hbm_errors, sram_errors; /* not corrected, or ND_UNKNOWN */
 	struct nd_core core[ND_CORES_MAX];
 };
 

@@ -92,8 +92,8 @@ static struct json_object *json_device(const struct top_device *d)
 	put_count(o, "memory_used_bytes", d->d.hbm_used);
 	put_reading(o, "power_watts", d->d.power_uw, 1e6);
 	put_reading(o, "temperature_celsius", d->d.temp_mc, 1e3);
-	put_errors(o, "memory_errors_corrected", d->d.ecc_corrected);
-	put_errors(o, "memory_errors_uncorrected", d->d.ecc_uncorrected);
+	put_errors(o, "mem_ecc_uncorrected", d->d.hbm_errors);
+	put_errors(o, "sram_ecc_uncorrected", d->d.sram_errors);
 	put_percent(o, "utilization_percent", d->used);
 	for (uint32_t c = 0; c < d->d.cores && c < ND_CORES_MAX; c++)
 		json_object_array_add(cores, json_core(d, c));

@@ -412,11 +412,11 @@ static void reading(char *text, size_t size, int64_t value, double unit, const c
 
 static void errors(char *text, size_t size, const struct nd_device *d)
 {
-	if (d->ecc_corrected == ND_UNKNOWN || d->ecc_uncorrected == ND_UNKNOWN)
+	if (d->hbm_errors == ND_UNKNOWN || d->sram_errors == ND_UNKNOWN)
 		snprintf(text, size, "-");
 	else
-		snprintf(text, size, "%lld/%lld", (long long)d->ecc_corrected,
-			 (long long)d->ecc_uncorrected);
+		snprintf(text, size, "%lld/%lld", (long long)d->hbm_errors,
+			 (long long)d->sram_errors);
 }
 
 static void draw_device(struct pen *p, const struct top_device *d)
@@ -440,7 +440,8 @@ static void draw_device(struct pen *p, const struct top_device *d)
 	    nd_arch_name(d->d.arch), d->d.revision == 255 ? " virtual" : "");
 	say(p->g, 32, p->y, TOP_PLAIN, "%9s /%8s%8s%7s", used, total, power, temperature);
 	say(p->g, 66, p->y, faults ? TOP_BAD : TOP_PLAIN, "%7llu", faults);
-	say(p->g, 73, p->y++, d->d.ecc_uncorrected > 0 ? TOP_BAD : TOP_PLAIN, "%7s", ecc);
+	say(p->g, 73, p->y++, d->d.hbm_errors > 0 || d->d.sram_errors > 0 ? TOP_BAD : TOP_PLAIN,
+	    "%7s", ecc);
 }
 
 static void draw_devices(struct pen *p, int bottom)
@@ -596,7 +597,7 @@ static void draw_help(struct pen *p, int bottom)
 		"theirs",
 		"of the device time. HBM of other users' processes is in the totals only. Faults "
 		"are",
-		"of programs, ECC is corrected/uncorrected errors of HBM.",
+		"of programs, ECC is of HBM/SRAM, not corrected.",
 		"",
 		"Any key goes back.",
 	};

@@ -31,8 +31,8 @@ static void sample_device(struct nd_device *d, unsigned int minor)
 		.hbm_used = 64 * MIB,
 		.power_uw = ND_UNKNOWN,
 		.temp_mc = ND_UNKNOWN,
-		.ecc_corrected = ND_UNKNOWN,
-		.ecc_uncorrected = ND_UNKNOWN,
+		.hbm_errors = ND_UNKNOWN,
+		.sram_errors = ND_UNKNOWN,
 	};
 	snprintf(d->bdf, sizeof(d->bdf), "0000:00:0%u.0", 4 + minor);
 	for (int c = 0; c < 2; c++)

@@ -111,8 +111,8 @@ static void sensors_show_when_there_are(void **state)
 	assert_hides(100, 40, " W ");
 	second.devices[1].power_uw = 350500000;
 	second.devices[1].temp_mc = 61300;
-	second.devices[1].ecc_corrected = 4;
-	second.devices[1].ecc_uncorrected = 1;
+	second.devices[1].hbm_errors = 4;
+	second.devices[1].sram_errors = 1;
 	second.devices[1].core[1].faults = 9;
 	top_view_make(&view, &first, &second);
 	assert_shows(100, 40, "350.5 W");
