@@ -58,7 +58,13 @@ timing-check: ## the device's timing model against published figures
 vm: build ## a root shell in the VM with the device attached
 	$(Q)$(RUN) tests/vm/run --shell
 
+dkms-install: ## install the module on this machine through DKMS, as root
+	$(Q)driver/dkms install
+
+dkms-remove: ## remove it, all versions, as root
+	$(Q)driver/dkms remove
+
 clean: ## remove build/; the environment stays in the cache
 	$(Q)rm -rf build
 
-.PHONY: help env build demo test test-lts test-debug stress check kunit bench timing-check vm clean
+.PHONY: help env build demo test test-lts test-debug stress check kunit bench timing-check vm dkms-install dkms-remove clean
