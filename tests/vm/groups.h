@@ -14,6 +14,8 @@ extern const struct CMUnitTest share_tests[];
 extern const size_t share_tests_count;
 extern const struct CMUnitTest evict_tests[];
 extern const size_t evict_tests_count;
+extern const struct CMUnitTest scrub_tests[];
+extern const size_t scrub_tests_count;
 extern const struct CMUnitTest peer_tests[];
 extern const size_t peer_tests_count;
 extern const struct CMUnitTest pin_tests[];
