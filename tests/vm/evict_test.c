@@ -176,7 +176,7 @@ static void overcommitted_buffers_keep_their_contents(void **state)
 	assert_int_equal(moves("restores"), restores);
 
 	/* Launches bring them back: each passes the start of one on to the next. */
-	out = bo_new(FD, TILE, BO_HBM);
+	out = bo_new(FD, TILE, BO_MORE);
 	program = prog_through_sbuf(FD, TILE / TILE_PARTS);
 	ctx = ctx_new(FD, 0);
 	for (unsigned int i = 0; i < PIECES; i++) {
@@ -212,7 +212,7 @@ static void mappings_follow_the_buffer(void **state)
 		/* By the CPU, wherever it is. */
 		fill(p[i], TILE, i + 1000);
 	}
-	out = bo_new(FD, TILE, BO_HBM);
+	out = bo_new(FD, TILE, BO_MORE);
 	program = prog_through_sbuf(FD, TILE / TILE_PARTS);
 	fill_program = prog_fill(FD, 3.5f, 4);
 	ctx = ctx_new(FD, 0);

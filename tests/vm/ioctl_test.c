@@ -22,8 +22,18 @@ static const struct group {
 	const size_t *count;
 	CMFixtureFunction setup, teardown;
 } groups[] = {
-	GROUP(args),   GROUP(memory), GROUP(scrub), GROUP(share), GROUP(peer), GROUP(pin), GROUP(evict),
-	GROUP(launch), GROUP(stream), GROUP(alloc), GROUP(reset), GROUP(life),
+	GROUP(args),
+	GROUP(memory),
+	GROUP(scrub),
+	GROUP(share),
+	GROUP(peer),
+	GROUP(pin),
+	GROUP(evict),
+	GROUP(launch),
+	GROUP(stream),
+	GROUP(alloc),
+	GROUP(reset),
+	GROUP(life),
 	GROUP_WITH(fault_inject, fault_group_setup, fault_group_teardown),
 };
 
