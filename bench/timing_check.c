@@ -275,6 +275,18 @@ static void dma_hbm(struct program *p, unsigned int n)
 			asm_flat(0, 0, 131072, 8));
 }
 
+/* [2048, 128] of 2 bytes in HBM to [128, 2048]. */
+static void dma_transpose(struct program *p, unsigned int n)
+{
+	struct isa_dma_side src = asm_flat(0, 0, 128, 2);
+
+	src.ndim = 2;
+	src.step[1] = 256;
+	src.count[1] = 2048;
+	while (n--)
+		asm_dma(p, ISA_SYNC, 0, 2, asm_chip(ISA_SPACE_SBUF, 0, 128, 0, 2048, 2), src);
+}
+
 static uint32_t row_bytes; /* of dma_any() */
 
 static void dma_any(struct program *p, unsigned int n)
@@ -336,6 +348,8 @@ static const struct row rows[] = {
 	{ "DMA HBM to SBUF, 64 KiB a partition", "dma", "GB/s", dma_64k, 368, 128.0 * 65536, 1 },
 	{ "DMA HBM to SBUF, 4 KiB a partition", "dma", "GB/s", dma_4k, 368, 128.0 * 4096, 1 },
 	{ "DMA HBM to SBUF, 2 KiB a partition", "dma", "GB/s", dma_2k, 368, 128.0 * 2048, 1 },
+	{ "DMA transpose HBM to SBUF, 2 bytes", "dma", "GB/s", dma_transpose, 0.9 * 368,
+	  128.0 * 2048 * 2, 1 },
 	{ "HBM to SBUF, 8 cores at once", "arch", "GB/s", dma_64k, 2900, 8 * 128.0 * 65536, 8 },
 	{ "HBM to HBM, 8 cores, read and written", "arch", "GB/s", dma_hbm, 2900,
 	  8 * 2 * 131072.0 * 8, 8 },

@@ -264,6 +264,32 @@ static uint64_t run_bytes(const struct nm_dma *dma)
 	return run;
 }
 
+/* Dim of a side whose elements follow each other, of its two innermost; -1: neither, or both. */
+static int packed_dim(const struct nm_side *s, unsigned int elem_bytes)
+{
+	unsigned int nd = s->ndim;
+	bool inner = s->step[nd - 1] == elem_bytes, outer = s->step[nd - 2] == elem_bytes;
+
+	return inner == outer ? -1 : inner ? (int)nd - 1 : (int)nd - 2;
+}
+
+/* Whether the DMA engines transpose this as they move it: 2- and 4-byte elements, 128 by 16 at a time. */
+static bool is_transpose(const struct nm_dma *dma)
+{
+	unsigned int nd = dma->dst.ndim;
+	int dst, src;
+
+	if (!dma->joint || nd < 2 ||
+	    (dma->dst.space == ISA_SPACE_SLOT) == (dma->src.space == ISA_SPACE_SLOT) ||
+	    (dma->elem_bytes != 2 && dma->elem_bytes != 4))
+		return false;
+	dst = packed_dim(&dma->dst, dma->elem_bytes);
+	src = packed_dim(&dma->src, dma->elem_bytes);
+	return dst >= 0 && src >= 0 && dst != src && dma->dst.count[dst] % 16 == 0 &&
+	       dma->dst.count[src] % 16 == 0 &&
+	       (dma->dst.count[dst] % 128 == 0 || dma->dst.count[src] % 128 == 0);
+}
+
 int nm_decode_dma(struct nm_decoder *d, const struct isa_inst *in, struct nm_inst *out,
 		  struct nm_dma *dma)
 {
@@ -291,5 +317,7 @@ int nm_decode_dma(struct nm_decoder *d, const struct isa_inst *in, struct nm_ins
 	src->ndim = (uint8_t)merge_dims(&src, 1, src->ndim);
 	nm_time_dma(dma, run_bytes(dma));
 	dma->joint = join_dims(dma);
+	if (is_transpose(dma))
+		nm_time_transpose(dma);
 	return 0;
 }

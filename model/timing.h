@@ -32,6 +32,9 @@ void nm_time_compute(struct nm_inst *inst, const struct nm_compute *c, unsigned 
 /* Fills in cost_ps, engines and hbm_bytes of a transfer whose contiguous runs are run_bytes long. */
 void nm_time_dma(struct nm_dma *dma, uint64_t run_bytes);
 
+/* The same of one that the DMA engines transpose. */
+void nm_time_transpose(struct nm_dma *dma);
+
 /* Time of a core's share of HBM that bytes take while so many cores are in use. */
 uint64_t nm_hbm_ps(uint64_t bytes, unsigned int cores);
 
