@@ -11,6 +11,7 @@
  */
 
 #include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
 #include <linux/log2.h>
@@ -301,8 +302,7 @@ void neuron_ctx_stop(struct neuron_ctx *ctx, u32 state, int error)
 	guard(mutex)(&ctx->ndev->reset_lock);
 	if (state == DRM_NEURON_CTX_TIMEDOUT)
 		dev_warn_ratelimited(ctx->ndev->drm.dev,
-				     "core %u context %u pid %d: launch %u timed out, limit %u "
-				     "ms\n",
+				     "core %u context %u pid %d: launch %u timed out at %u ms\n",
 				     ctx->core_index, ctx->id, ctx->pid, READ_ONCE(ctx->head),
 				     ctx->timeout_ms);
 	ctx_stop_locked(ctx, state, error);
@@ -527,6 +527,25 @@ static u32 ctx_hw_priority(u32 priority)
 	}
 }
 
+/* Half of a core's queues are enough for one user; an administrator may take them all. */
+static bool ctx_has_enough(const struct neuron_ctx *ctx)
+{
+	const struct neuron_ctx *other;
+	u32 q, own = 0;
+
+	lockdep_assert_held(&ctx->ndev->reset_lock);
+
+	for (q = 0; q < ctx->ndev->queues; q++) {
+		other = ctx->core->ctx[q];
+		own += !IS_ERR_OR_NULL(other) && uid_eq(other->uid, ctx->uid);
+	}
+	if (own < max(ctx->ndev->queues / 2, 1U) || capable(CAP_SYS_RESOURCE))
+		return false;
+	drm_dbg(&ctx->ndev->drm, "core %u: %u queues of %u are this user's\n", ctx->core_index, own,
+		ctx->ndev->queues);
+	return true;
+}
+
 static int ctx_acquire_locked(struct neuron_ctx *ctx)
 {
 	struct neuron_device *ndev = ctx->ndev;
@@ -535,6 +554,8 @@ static int ctx_acquire_locked(struct neuron_ctx *ctx)
 	u64 cq = base + offsetof(struct neuron_queue_mem, cq);
 	int ret;
 
+	if (ctx_has_enough(ctx))
+		return -ENOSPC;
 	for (ctx->queue = 0; ctx->queue < ndev->queues; ctx->queue++)
 		if (!ctx->core->ctx[ctx->queue])
 			break;
@@ -624,6 +645,7 @@ static struct neuron_ctx *ctx_create(struct neuron_file *nfile,
 	ctx->core_index = args->core;
 	ctx->priority = args->priority;
 	ctx->pid = task_tgid_nr(current);
+	ctx->uid = current_euid();
 	ctx->timeout_ms = neuron_timeout_ms();
 	ctx->fence_context = dma_fence_context_alloc(1);
 	ctx->stop_error = -ECANCELED;

@@ -5,6 +5,7 @@
 #include <linux/kref.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
+#include <linux/uidgid.h>
 #include <linux/workqueue.h>
 
 #include <drm/gpu_scheduler.h>
@@ -58,6 +59,8 @@ struct neuron_ctx {
 	u32 priority;
 	/** @pid: Process that made it, for messages. */
 	pid_t pid;
+	/** @uid: User who made it. */
+	kuid_t uid;
 	/** @timeout_ms: Longest run of a launch; 0: no limit. */
 	unsigned int timeout_ms;
 

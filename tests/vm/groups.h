@@ -24,6 +24,8 @@ extern const struct CMUnitTest launch_tests[];
 extern const size_t launch_tests_count;
 extern const struct CMUnitTest stream_tests[];
 extern const size_t stream_tests_count;
+extern const struct CMUnitTest isolation_tests[];
+extern const size_t isolation_tests_count;
 extern const struct CMUnitTest fault_inject_tests[];
 extern const size_t fault_inject_tests_count;
 int fault_group_setup(void **state);

@@ -12,15 +12,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GROUP_WITH(name, setup, teardown) \
-	{ #name, name##_tests, &name##_tests_count, setup, teardown }
-#define GROUP(name) GROUP_WITH(name, NULL, NULL)
+#define GROUP(name) { #name, name##_tests, &name##_tests_count, NULL, NULL, false }
+/* Only when it is named, for now. */
+#define BY_HAND(name, setup, teardown) \
+	{ #name, name##_tests, &name##_tests_count, setup, teardown, true }
 
 static const struct group {
 	const char *name;
 	const struct CMUnitTest *tests;
 	const size_t *count;
 	CMFixtureFunction setup, teardown;
+	bool by_hand;
 } groups[] = {
 	GROUP(args),
 	GROUP(memory),
@@ -34,7 +36,8 @@ static const struct group {
 	GROUP(alloc),
 	GROUP(reset),
 	GROUP(life),
-	GROUP_WITH(fault_inject, fault_group_setup, fault_group_teardown),
+	BY_HAND(isolation, NULL, NULL),
+	BY_HAND(fault_inject, fault_group_setup, fault_group_teardown),
 };
 
 static bool is_named(const struct group *group, int argc, char **argv)
@@ -57,7 +60,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && !named)
 		cmocka_set_test_filter(argv[1]);
 	for (size_t i = 0; i < n; i++)
-		if (!named || is_named(&groups[i], argc, argv))
+		if (named ? is_named(&groups[i], argc, argv) : !groups[i].by_hand)
 			failed += _cmocka_run_group_tests(groups[i].name, groups[i].tests,
 							  *groups[i].count, groups[i].setup,
 							  groups[i].teardown);

@@ -239,8 +239,9 @@ struct drm_neuron_bo_info {
 /**
  * struct drm_neuron_ctx_create - Create a context: an in-order queue on one core
  *
- * Errors: EINVAL no such core, ENOSPC all queues of the core are taken, EACCES
- * DRM_NEURON_PRIORITY_HIGH without CAP_SYS_NICE.
+ * Errors: EINVAL no such core, ENOSPC all queues of the core are taken, or half
+ * of them by this user without CAP_SYS_RESOURCE, EACCES DRM_NEURON_PRIORITY_HIGH
+ * without CAP_SYS_NICE.
  */
 struct drm_neuron_ctx_create {
 	/** @core: in: Core, 0 up to cores - 1. */
