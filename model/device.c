@@ -380,7 +380,7 @@ uint64_t nm_bar_read(struct nm_device *dev, unsigned int bar, uint64_t offset, u
 
 	if (!access_ok(dev, bar, offset, size))
 		return UINT64_MAX;
-	if (nm_armed(dev, NM_ARMED_GONE))
+	if (nm_armed(dev, NM_ARMED_GONE) || atomic_load(&dev->pci.asleep))
 		return size == 8 ? UINT64_MAX : UINT32_MAX;
 	if (bar == V3_BAR_DRAM) {
 		if (!dram_ok(dev, "read", offset))
@@ -397,7 +397,8 @@ uint64_t nm_bar_read(struct nm_device *dev, unsigned int bar, uint64_t offset, u
 void nm_bar_write(struct nm_device *dev, unsigned int bar, uint64_t offset, unsigned int size,
 		  uint64_t value)
 {
-	if (!access_ok(dev, bar, offset, size) || nm_armed(dev, NM_ARMED_GONE))
+	if (!access_ok(dev, bar, offset, size) || nm_armed(dev, NM_ARMED_GONE) ||
+	    atomic_load(&dev->pci.asleep))
 		return;
 	if (bar == V3_BAR_DRAM) {
 		if (dram_ok(dev, "write", offset)) {

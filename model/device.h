@@ -53,6 +53,7 @@ struct pci {
 	uint8_t writable[NM_CONFIG_BYTES];
 	uint32_t msix[EXI_MSIX_VECTORS][4]; /* address low, high, data, control */
 	uint64_t pending; /* PBA */
+	_Atomic bool asleep; /* in D3hot: BARs do not answer */
 };
 
 /* Position of one notification queue. Under dev->lock. */
@@ -206,6 +207,8 @@ void nm_device_reset_map(struct nm_device *dev, uint32_t map);
 
 int nm_hbm_init(struct nm_device *dev);
 void nm_hbm_fini(struct nm_device *dev);
+/* Its power went: contents are zero, nobody has written them. */
+void nm_hbm_lose(struct nm_device *dev);
 /* Memory behind a device address, NULL if [addr, addr + size) is not wholly in one stack. */
 void *nm_hbm_at(struct nm_device *dev, uint64_t addr, uint64_t size);
 

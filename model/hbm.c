@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -48,6 +49,15 @@ void nm_hbm_fini(struct nm_device *dev)
 		munmap(dev->hbm_written, dev->dram_dist * dev->chip->stacks / 8);
 	if (dev->hbm_fd >= 0)
 		close(dev->hbm_fd);
+}
+
+void nm_hbm_lose(struct nm_device *dev)
+{
+	uint64_t size = dev->dram_dist * dev->chip->stacks;
+
+	if (fallocate(dev->hbm_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)size))
+		nm_log(dev, NM_LOG_ERROR, "HBM keeps its contents: %s", strerror(errno));
+	nm_hbm_mark(dev, 0, size, false);
 }
 
 void *nm_hbm_at(struct nm_device *dev, uint64_t addr, uint64_t size)

@@ -29,27 +29,30 @@
 #define CFG_INT_LINE	 0x3c
 
 /* Capabilities, in the order of their list. */
-#define CAP_PM		     0x40
-#define CAP_PM_ID	     0x01
-#define CAP_PM_VERSION	     0x0003u
-#define CAP_PM_NO_SOFT_RESET 0x0008u
-#define CAP_PCIE	     0x50
-#define CAP_PCIE_ID	     0x10
-#define PCIE_V2_ENDPOINT     0x0002u
-#define DEVCAP_PAYLOAD_512   0x2u
-#define DEVCAP_ROLE_ERRORS   0x00008000u
-#define DEVCAP_FLR	     0x10000000u
-#define DEVCTL		     0x08
-#define DEVCTL_WRITABLE	     0x7fffu
-#define DEVCTL_FLR	     0x8000u
-#define LINK_GEN5_X16	     0x105u /* speed and width fields of capability and status */
-#define LINK2		     0x30
-#define CAP_MSIX	     0x90
-#define CAP_MSIX_ID	     0x11
-#define MSIX_CONTROL	     0x02
-#define MSIX_ENABLE	     0x8000u
-#define MSIX_MASK_ALL	     0x4000u
-#define MSIX_ENTRY_MASKED    0x1u
+#define CAP_PM		   0x40
+#define CAP_PM_ID	   0x01
+#define CAP_PM_VERSION	   0x0003u
+#define PM_CONTROL	   0x04
+#define PM_STATE	   0x3u
+#define PM_D0		   0u
+#define PM_D3HOT	   3u
+#define CAP_PCIE	   0x50
+#define CAP_PCIE_ID	   0x10
+#define PCIE_V2_ENDPOINT   0x0002u
+#define DEVCAP_PAYLOAD_512 0x2u
+#define DEVCAP_ROLE_ERRORS 0x00008000u
+#define DEVCAP_FLR	   0x10000000u
+#define DEVCTL		   0x08
+#define DEVCTL_WRITABLE	   0x7fffu
+#define DEVCTL_FLR	   0x8000u
+#define LINK_GEN5_X16	   0x105u /* speed and width fields of capability and status */
+#define LINK2		   0x30
+#define CAP_MSIX	   0x90
+#define CAP_MSIX_ID	   0x11
+#define MSIX_CONTROL	   0x02
+#define MSIX_ENABLE	   0x8000u
+#define MSIX_MASK_ALL	   0x4000u
+#define MSIX_ENTRY_MASKED  0x1u
 
 static void put16(uint8_t *p, unsigned int v)
 {
@@ -97,8 +100,8 @@ static void set_caps(struct pci *pci, bool msix)
 
 	put16(c + CAP_PM, CAP_PM_ID | CAP_PCIE << 8);
 	put16(c + CAP_PM + 2, CAP_PM_VERSION);
-	put16(c + CAP_PM + 4, CAP_PM_NO_SOFT_RESET);
-	put16(pci->writable + CAP_PM + 4, 0x3);
+	/* No_Soft_Reset is 0: nothing is kept in D3hot. */
+	put16(pci->writable + CAP_PM + PM_CONTROL, PM_STATE);
 
 	put16(c + CAP_PCIE, CAP_PCIE_ID | (msix ? CAP_MSIX << 8 : 0));
 	put16(c + CAP_PCIE + 2, PCIE_V2_ENDPOINT);
@@ -142,6 +145,7 @@ void nm_pci_reset(struct nm_device *dev)
 	pci->writable[CFG_INT_LINE] = 0xff;
 	set_caps(pci, dev->exi_bar != NM_NO_BAR);
 
+	atomic_store(&pci->asleep, false);
 	memset(pci->msix, 0, sizeof(pci->msix));
 	for (unsigned int v = 0; v < EXI_MSIX_VECTORS; v++)
 		pci->msix[v][3] = MSIX_ENTRY_MASKED;
@@ -154,12 +158,17 @@ static uint32_t command(const struct pci *pci)
 	return get(pci->config + CFG_COMMAND, 2);
 }
 
+static unsigned int power_state(const struct pci *pci)
+{
+	return pci->config[CAP_PM + PM_CONTROL] & PM_STATE;
+}
+
 bool nm_pci_bus_master(struct nm_device *dev)
 {
 	bool on;
 
 	pthread_mutex_lock(&dev->pci.lock);
-	on = command(&dev->pci) & COMMAND_MASTER;
+	on = command(&dev->pci) & COMMAND_MASTER && power_state(&dev->pci) == PM_D0;
 	pthread_mutex_unlock(&dev->pci.lock);
 	return on;
 }
@@ -171,7 +180,7 @@ static uint64_t take_ready(struct pci *pci)
 	uint64_t ready = 0;
 
 	if (!(control & MSIX_ENABLE) || (control & MSIX_MASK_ALL) ||
-	    !(command(pci) & COMMAND_MASTER))
+	    !(command(pci) & COMMAND_MASTER) || power_state(pci) != PM_D0)
 		return 0;
 	for (unsigned int v = 0; v < EXI_MSIX_VECTORS; v++)
 		if ((pci->pending >> v & 1) && !(pci->msix[v][3] & MSIX_ENTRY_MASKED))
@@ -283,6 +292,7 @@ uint32_t nm_config_read(struct nm_device *dev, uint32_t offset, unsigned int siz
 void nm_config_write(struct nm_device *dev, uint32_t offset, unsigned int size, uint32_t value)
 {
 	struct pci *pci = &dev->pci;
+	unsigned int before, after;
 	uint64_t ready;
 	bool flr;
 
@@ -293,6 +303,7 @@ void nm_config_write(struct nm_device *dev, uint32_t offset, unsigned int size, 
 	      (value >> (8 * (CAP_PCIE + DEVCTL + 1 - offset)) & DEVCTL_FLR >> 8);
 
 	pthread_mutex_lock(&pci->lock);
+	before = power_state(pci);
 	for (unsigned int i = 0; i < size; i++) {
 		uint8_t mask = pci->writable[offset + i];
 		uint8_t byte = (uint8_t)(value >> (8 * i));
@@ -300,10 +311,19 @@ void nm_config_write(struct nm_device *dev, uint32_t offset, unsigned int size, 
 		pci->config[offset + i] =
 			(uint8_t)((pci->config[offset + i] & ~mask) | (byte & mask));
 	}
+	after = power_state(pci);
+	if (after != PM_D0 && after != PM_D3HOT) {
+		/* D1 and D2 are not offered: the write is dropped. */
+		after = before;
+		pci->config[CAP_PM + PM_CONTROL] = (uint8_t)before;
+	}
+	atomic_store(&pci->asleep, after != PM_D0);
 	ready = take_ready(pci);
 	pthread_mutex_unlock(&pci->lock);
 	fire(dev, ready);
-	if (flr)
+	if (before != PM_D0 && after == PM_D0)
+		nm_hbm_lose(dev);
+	if (flr || (before != PM_D0 && after == PM_D0))
 		nm_device_reset(dev);
 }
 

@@ -97,6 +97,27 @@ static void flr_resets_registers_and_keeps_hbm(void **state)
 	assert_int_equal(apb_read(f, V3_APB_MISC_RAM + MBOX_RUNTIME_0), 0);
 }
 
+static void d3hot_keeps_nothing(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t pm = find_cap(f, 0x01);
+
+	hbm_at(f, 3, 5)[0] = 0xa5;
+	apb_write(f, V3_APB_MISC_RAM + MBOX_RUNTIME_0, 99);
+	nm_config_write(f->dev, pm + 4, 2, 1); /* D1, which there is not */
+	assert_int_equal(nm_config_read(f->dev, pm + 4, 2), 0);
+	nm_config_write(f->dev, pm + 4, 2, 3);
+	assert_int_equal(nm_config_read(f->dev, pm + 4, 2), 3);
+	assert_int_equal(nm_config_read(f->dev, 0, 2), NEURON_PCI_VENDOR);
+	assert_int_equal(apb_read(f, V3_APB_MISC_RAM + MBOX_RUNTIME_0), UINT32_MAX);
+	apb_write(f, V3_APB_MISC_RAM + MBOX_RUNTIME_0, 98);
+	nm_config_write(f->dev, pm + 4, 2, 0);
+	assert_int_equal(nm_config_read(f->dev, pm + 4, 2), 0);
+	assert_int_equal(nm_config_read(f->dev, 4, 2), 0);
+	assert_int_equal(apb_read(f, V3_APB_MISC_RAM + MBOX_RUNTIME_0), 0);
+	assert_int_equal(hbm_at(f, 3, 5)[0], 0);
+}
+
 static void dram_bar_is_hbm(void **state)
 {
 	struct fixture *f = *state;
@@ -310,6 +331,7 @@ int main(void)
 		TEST(capabilities),
 		TEST(read_only_configuration_stays),
 		TEST(flr_resets_registers_and_keeps_hbm),
+		TEST(d3hot_keeps_nothing),
 		TEST(dram_bar_is_hbm),
 		TEST(execution_interface_registers),
 		TEST(unknown_register_is_reported_once),
