@@ -4,6 +4,7 @@
  *   hbm           total and used bytes, then the allocator's view of each stack
  *   hbm_used      bytes that buffers and programs of all users occupy
  *   evict         bytes in host memory that belong into HBM, moves to there and back
+ *   firmware      version and how it came to run
  *   contexts      one line for each context of any user
  *   faults        lost interrupts, memory errors and clocks, as last seen
  *   stall_detect  1 (reset value): programs whose engines all wait for each other
@@ -53,6 +54,24 @@ static int debugfs_evict(struct seq_file *m, void *unused)
 
 	seq_printf(m, "bytes %lld\nevictions %lld\nrestores %lld\n", atomic64_read(&evict->bytes),
 		   atomic64_read(&evict->evictions), atomic64_read(&evict->restores));
+	return 0;
+}
+
+static int debugfs_firmware(struct seq_file *m, void *unused)
+{
+	struct drm_debugfs_entry *entry = m->private;
+	struct neuron_device *ndev = to_neuron_device(entry->dev);
+	struct neuron_fw_state state;
+	int idx;
+
+	if (!drm_dev_enter(&ndev->drm, &idx))
+		return -ENODEV;
+	neuron_fw_read_state(ndev, &state);
+	seq_printf(m, "version %s, %s\n", state.text, state.loaded ? "loaded" : "the device's own");
+	seq_printf(m, "mailbox API %u\n", ndev->fw.api_version);
+	seq_printf(m, "started %u times, last: %s\n", state.starts, neuron_fw_cause(state.cause));
+	seq_printf(m, "heartbeat %u\n", neuron_reg_read(&ndev->misc, MBOX_FW_HEARTBEAT));
+	drm_dev_exit(idx);
 	return 0;
 }
 
@@ -162,11 +181,9 @@ static int debugfs_reset_set(void *data, u64 value)
 DEFINE_DEBUGFS_ATTRIBUTE(debugfs_reset_fops, NULL, debugfs_reset_set, "%llu\n");
 
 static const struct drm_debugfs_info debugfs_files[] = {
-	{ "hbm", debugfs_hbm, 0 },
-	{ "hbm_used", debugfs_hbm_used, 0 },
-	{ "evict", debugfs_evict, 0 },
-	{ "contexts", debugfs_contexts, 0 },
-	{ "faults", debugfs_faults, 0 },
+	{ "hbm", debugfs_hbm, 0 },	     { "hbm_used", debugfs_hbm_used, 0 },
+	{ "evict", debugfs_evict, 0 },	     { "firmware", debugfs_firmware, 0 },
+	{ "contexts", debugfs_contexts, 0 }, { "faults", debugfs_faults, 0 },
 };
 
 /**

@@ -144,7 +144,19 @@ static u32 query_memory(struct neuron_file *nfile, struct drm_neuron_query_memor
 
 static u32 query_firmware(struct neuron_device *ndev, struct drm_neuron_query_firmware *firmware)
 {
-	*firmware = (struct drm_neuron_query_firmware){ .api_version = ndev->fw.api_version };
+	struct neuron_fw_state state = {};
+	int idx;
+
+	if (drm_dev_enter(&ndev->drm, &idx)) {
+		neuron_fw_read_state(ndev, &state);
+		drm_dev_exit(idx);
+	}
+	*firmware = (struct drm_neuron_query_firmware){
+		.api_version = ndev->fw.api_version,
+		.version = state.version,
+		.flags = state.loaded ? DRM_NEURON_FIRMWARE_LOADED : 0,
+		.starts = state.starts,
+	};
 	return sizeof(*firmware);
 }
 

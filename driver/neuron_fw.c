@@ -58,8 +58,21 @@ static int neuron_fw_wait(struct neuron_device *ndev, const struct mbox_response
 	return 0;
 }
 
-static int neuron_fw_request(struct neuron_device *ndev, u8 command, const void *payload, u16 bytes,
-			     void *answer, u16 answer_bytes)
+/**
+ * neuron_fw_request_locked - Ask the firmware
+ * @ndev: device
+ * @command: MBOX_CMD_*
+ * @payload: what goes with it
+ * @bytes: of @payload
+ * @answer: out: payload of the answer
+ * @answer_bytes: of @answer, what the firmware must send
+ * @tries: how often to ask, one second each; not 0
+ *
+ * Context: Process, fw.lock held; sleeps.
+ * Return: 0, -EINVAL, -ETIMEDOUT no answer, -EIO refused.
+ */
+int neuron_fw_request_locked(struct neuron_device *ndev, u8 command, const void *payload, u16 bytes,
+			     void *answer, u16 answer_bytes, unsigned int tries)
 {
 	struct neuron_fw *fw = &ndev->fw;
 	struct mbox_response *response = fw->buf + PAGE_SIZE;
@@ -72,8 +85,8 @@ static int neuron_fw_request(struct neuron_device *ndev, u8 command, const void 
 	if (size > PAGE_SIZE || sizeof(*response) + answer_bytes > PAGE_SIZE)
 		return -EINVAL;
 
-	guard(mutex)(&fw->lock);
-	for (try = 0; try < MBOX_TRIES; try++) {
+	lockdep_assert_held(&fw->lock);
+	for (try = 0; try < tries; try++) {
 		fw->sequence = fw->sequence == U8_MAX ? 1 : fw->sequence + 1;
 		request->sequence = fw->sequence;
 		request->command = command;
@@ -96,8 +109,10 @@ static int neuron_fw_request(struct neuron_device *ndev, u8 command, const void 
 		drm_warn(&ndev->drm,
 			 "firmware request %u: no answer in %u ms but sequence %u, try %u of %u\n",
 			 fw->sequence, fw->timeout_ms, READ_ONCE(response->sequence), try + 1,
-			 MBOX_TRIES);
+			 tries);
 	}
+	if (try)
+		neuron_fw_watch(ndev);
 	if (ret)
 		return ret;
 	if (le16_to_cpu(response->size) != sizeof(*response) + answer_bytes) {
@@ -107,6 +122,20 @@ static int neuron_fw_request(struct neuron_device *ndev, u8 command, const void 
 	}
 	memcpy(answer, response + 1, answer_bytes);
 	return 0;
+}
+
+static int neuron_fw_request(struct neuron_device *ndev, u8 command, const void *payload, u16 bytes,
+			     void *answer, u16 answer_bytes)
+{
+	int ret;
+
+	guard(mutex)(&ndev->fw.lock);
+	ret = neuron_fw_request_locked(ndev, command, payload, bytes, answer, answer_bytes,
+				       MBOX_TRIES);
+	/* For whoever asks next. */
+	if (ret == -ETIMEDOUT)
+		neuron_fw_restart(ndev);
+	return ret;
 }
 
 /**

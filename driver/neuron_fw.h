@@ -5,6 +5,8 @@
 #include <linux/mutex.h>
 #include <linux/types.h>
 
+#include "neuron_fw_load.h"
+
 struct neuron_device;
 
 /**
@@ -23,11 +25,23 @@ struct neuron_fw {
 	unsigned int timeout_ms;
 	/** @api_version: Of the firmware. */
 	u32 api_version;
+	/** @state: What runs on the management core, when last looked at. */
+	struct neuron_fw_state state;
+	/** @image: Image that the driver found, for the device to read; NULL: none. */
+	const struct fw_image *image;
+	/** @image_text: Version of @image. */
+	char image_text[NEURON_FW_TEXT];
+	/** @image_dma: Bus address of @image. */
+	dma_addr_t image_dma;
+	/** @image_bytes: Its size. */
+	u32 image_bytes;
 };
 
 int neuron_fw_init(struct neuron_device *ndev);
 int neuron_fw_start(struct neuron_device *ndev);
 int neuron_fw_read_regs(struct neuron_device *ndev, const u64 *addrs, u32 *values, u32 count);
+int neuron_fw_request_locked(struct neuron_device *ndev, u8 command, const void *payload, u16 bytes,
+			     void *answer, u16 answer_bytes, unsigned int tries);
 int neuron_fw_reset(struct neuron_device *ndev, u32 type, u32 map);
 u32 neuron_fw_crc(const void *request, size_t size);
 

@@ -40,6 +40,8 @@ struct neuron_hal_ops {
 struct neuron_hal {
 	/** @name: For messages. */
 	const char *name;
+	/** @fw_name: Image of the management firmware; NULL: none can be loaded. */
+	const char *fw_name;
 	/** @ops: Procedures. */
 	const struct neuron_hal_ops *ops;
 	/** @arch: NEURON_ARCH_*. */

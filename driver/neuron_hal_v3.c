@@ -75,6 +75,7 @@ static const struct neuron_hal_ops v3_ops_silicon = {
 
 static const struct neuron_hal v3_virtual = {
 	.name = "trn2 (virtual)",
+	.fw_name = "neuron/trn2-mgmt.bin",
 	.ops = &v3_ops_virtual,
 	.arch = NEURON_ARCH_V3,
 	.quirks = NEURON_QUIRK_WINDOW_BY_SIZE,

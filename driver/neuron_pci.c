@@ -221,6 +221,9 @@ static int pci_start(struct neuron_device *ndev)
 	ret = neuron_fw_init(ndev);
 	if (ret)
 		return ret;
+	ret = neuron_fw_find(ndev);
+	if (ret)
+		return ret;
 	ret = pci_init_hbm(ndev);
 	if (ret)
 		return ret;
@@ -279,10 +282,11 @@ static int neuron_pci_probe(struct pci_dev *pdev, const struct pci_device_id *id
 	neuron_debugfs_init(ndev);
 	/* What a bus reset after an error goes back to. */
 	pci_save_state(pdev);
-	drm_info(&ndev->drm, "%s: %u cores, %llu MiB of HBM, execution interface %u.%u\n",
+	drm_info(&ndev->drm,
+		 "%s: %u cores, %llu MiB of HBM, execution interface %u.%u, firmware %s\n",
 		 hal->name, ndev->cores, ndev->hbm.total / SZ_1M,
 		 FIELD_GET(EXI_VERSION_MAJOR_MASK, ndev->exec_version),
-		 FIELD_GET(EXI_VERSION_MINOR_MASK, ndev->exec_version));
+		 FIELD_GET(EXI_VERSION_MINOR_MASK, ndev->exec_version), ndev->fw.state.text);
 	return 0;
 }
 

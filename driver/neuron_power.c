@@ -89,6 +89,9 @@ static int power_start_hw(struct neuron_device *ndev)
 	ret = neuron_fw_start(ndev);
 	if (ret)
 		return ret;
+	ret = neuron_fw_update(ndev);
+	if (ret)
+		return ret;
 	neuron_hbm_clear_zero(&ndev->hbm);
 	neuron_health_start(ndev);
 	return 0;

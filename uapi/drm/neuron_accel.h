@@ -152,8 +152,13 @@ struct drm_neuron_query_memory {
 struct drm_neuron_query_firmware {
 	/** @api_version: Version of the mailbox interface that the firmware speaks. */
 	__u32 api_version;
-	/** @pad: Zero. */
-	__u32 pad;
+	/** @version: Of the firmware, major << 24 | minor << 16 | patch; 0: it does not say. */
+	__u32 version;
+	/** @flags: DRM_NEURON_FIRMWARE_*. */
+	__u32 flags;
+#define DRM_NEURON_FIRMWARE_LOADED 0x1 /* by the driver; not the one that the device came with */
+	/** @starts: How often firmware has started since power-on, modulo 65536. */
+	__u32 starts;
 };
 
 /**
