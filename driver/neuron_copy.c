@@ -475,7 +475,7 @@ static void copy_engine_on(struct neuron_copy_engine *engine)
 {
 	struct neuron_device *ndev = engine->ndev;
 
-	neuron_udma_init(engine->regs);
+	neuron_udma_init(engine->regs, engine->ndev->hal->sdma_beats);
 	neuron_reg_write(&ndev->exi, EXI_UDMA_ROUTE(engine->engine, engine->ring.queue),
 			 neuron_irq_copy_vector(ndev));
 	guard(spinlock_irqsave)(&engine->lock);

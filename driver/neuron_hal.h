@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What differs between generations and revisions, as constant tables. A new
- * generation is a new neuron_hal_*.c; nothing else includes an address map.
+ * generation is a new neuron_hal_*.c; nothing else includes an address map, but
+ * what V4 shares with V3.
  */
 #ifndef __NEURON_HAL_H__
 #define __NEURON_HAL_H__
@@ -34,6 +35,8 @@ struct neuron_hal_ops {
 	int (*reset)(struct neuron_device *ndev);
 };
 
+extern const struct neuron_hal_ops neuron_hal_ops_v3, neuron_hal_ops_v3_virtual;
+
 /**
  * struct neuron_hal - One row per generation and revision
  */
@@ -60,6 +63,10 @@ struct neuron_hal {
 	u8 dma_bits;
 	/** @host_base: Device address of bus address 0. */
 	u64 host_base;
+	/** @neighbour: Device address of the first window on a neighbour device. */
+	u64 neighbour;
+	/** @neighbour_dist: From one such window to the next, and size of each. */
+	u64 neighbour_dist;
 	/** @fw_carveout: Bytes at the bottom of each stack that belong to the firmware. */
 	u64 fw_carveout;
 	/** @apb_bytes: Least size of the APB BAR. */
@@ -72,8 +79,12 @@ struct neuron_hal {
 	u32 misc_ram_bytes;
 	/** @reset_reg: Offset in the APB BAR of the reset register of virtual devices. */
 	u32 reset_reg;
-	/** @udma_bytes: Size of the registers of one UDMA engine. */
+	/** @reset_value: What asks it to reset the whole device. */
+	u32 reset_value;
+	/** @udma_bytes: Size of the registers of a host's UDMA engine and its wrapper. */
 	u32 udma_bytes;
+	/** @sdma_beats: Beats outstanding in the wrapper; 0: not to be set. */
+	u32 sdma_beats;
 	/** @reset_poll_ms: Between two looks at a device in reset. */
 	u32 reset_poll_ms;
 	/** @reset_max_ms: Longest reset. */
@@ -88,6 +99,14 @@ struct neuron_hal {
 	u8 copy_engines;
 };
 
+extern const struct neuron_hal neuron_hal_trn1, neuron_hal_trn1_virtual;
+extern const struct neuron_hal neuron_hal_inf2, neuron_hal_inf2_virtual;
+extern const struct neuron_hal neuron_hal_trn2, neuron_hal_trn2_virtual;
+extern const struct neuron_hal neuron_hal_trn3, neuron_hal_trn3_virtual;
+
 const struct neuron_hal *neuron_hal_find(const struct pci_dev *pdev);
+int neuron_hal_reset_virtual(struct neuron_device *ndev);
+int neuron_hal_reset_silicon(struct neuron_device *ndev);
+u64 neuron_hal_neighbour_addr(const struct neuron_hal *hal, unsigned int window, u64 addr);
 
 #endif /* __NEURON_HAL_H__ */

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Generation V3: trn2. Sources of the numbers: see the headers in hw/. */
 
-#include <linux/delay.h>
-#include <linux/jiffies.h>
-#include <linux/pci.h>
+#include <linux/types.h>
 
-#include "neuron_drv.h"
-#include "neuron_fw.h"
 #include "neuron_hal.h"
 #include "neuron_mailbox.h"
 #include "neuron_map_v3.h"
 #include "neuron_pci.h"
+#include "neuron_udma.h"
 
 static u64 v3_hbm_addr(unsigned int stack)
 {
@@ -34,49 +31,26 @@ static u32 v3_core_notify(unsigned int core)
 	return V3_APB_CORE_NOTIFY(core);
 }
 
-/* Virtual device: a register takes the reset map, reads 0 when the reset is over. */
-static int v3_reset_virtual(struct neuron_device *ndev)
-{
-	const struct neuron_hal *hal = ndev->hal;
-	unsigned long end = jiffies + msecs_to_jiffies(hal->reset_max_ms);
-	u32 value;
-
-	neuron_reg_write(&ndev->reset, 0, 0);
-	for (;;) {
-		value = neuron_reg_read(&ndev->reset, 0);
-		if (!value)
-			return 0;
-		if (time_after(jiffies, end))
-			return value == U32_MAX ? -ENODEV : -ETIMEDOUT;
-		msleep(hal->reset_poll_ms);
-	}
-}
-
-static int v3_reset_silicon(struct neuron_device *ndev)
-{
-	return neuron_fw_reset(ndev, MBOX_RESET_DEVICE, 0);
-}
-
-static const struct neuron_hal_ops v3_ops_virtual = {
+const struct neuron_hal_ops neuron_hal_ops_v3_virtual = {
 	.hbm_addr = v3_hbm_addr,
 	.hbm_window = v3_hbm_window,
 	.udma = v3_udma,
 	.core_notify = v3_core_notify,
-	.reset = v3_reset_virtual,
+	.reset = neuron_hal_reset_virtual,
 };
 
-static const struct neuron_hal_ops v3_ops_silicon = {
+const struct neuron_hal_ops neuron_hal_ops_v3 = {
 	.hbm_addr = v3_hbm_addr,
 	.hbm_window = v3_hbm_window,
 	.udma = v3_udma,
 	.core_notify = v3_core_notify,
-	.reset = v3_reset_silicon,
+	.reset = neuron_hal_reset_silicon,
 };
 
-static const struct neuron_hal v3_virtual = {
+const struct neuron_hal neuron_hal_trn2_virtual = {
 	.name = "trn2 (virtual)",
 	.fw_name = "neuron/trn2-mgmt.bin",
-	.ops = &v3_ops_virtual,
+	.ops = &neuron_hal_ops_v3_virtual,
 	.arch = NEURON_ARCH_V3,
 	.quirks = NEURON_QUIRK_WINDOW_BY_SIZE,
 	.apb_bar = V3_BAR_APB_QEMU,
@@ -84,6 +58,8 @@ static const struct neuron_hal v3_virtual = {
 	.exi_bar = EXI_BAR,
 	.dma_bits = 46,
 	.host_base = V3_DEV_HOST,
+	.neighbour = V3_DEV_NEIGHBOUR_0,
+	.neighbour_dist = V3_DEV_NEIGHBOUR_DIST,
 	.fw_carveout = V3_HBM_FW_CARVEOUT,
 	.apb_bytes = V3_APB_BYTES,
 	.misc_ram = V3_APB_MISC_RAM,
@@ -91,6 +67,7 @@ static const struct neuron_hal v3_virtual = {
 	.misc_ram_bytes = V3_APB_MISC_RAM_BYTES,
 	.reset_reg = V3_APB_QEMU_RESET,
 	.udma_bytes = V3_APB_UDMA_BYTES,
+	.sdma_beats = SDMA_BEATS_START,
 	.reset_poll_ms = 10,
 	.reset_max_ms = 30000,
 	.stop_ms = 2000,
@@ -99,21 +76,24 @@ static const struct neuron_hal v3_virtual = {
 	.copy_engines = V3_UDMA_HOST_ENGINES,
 };
 
-static const struct neuron_hal v3_silicon = {
+const struct neuron_hal neuron_hal_trn2 = {
 	.name = "trn2",
-	.ops = &v3_ops_silicon,
+	.ops = &neuron_hal_ops_v3,
 	.arch = NEURON_ARCH_V3,
 	.quirks = NEURON_QUIRK_NO_EXEC,
 	.apb_bar = V3_BAR_APB,
 	.dram_bar = V3_BAR_DRAM,
 	.dma_bits = 46,
 	.host_base = V3_DEV_HOST,
+	.neighbour = V3_DEV_NEIGHBOUR_0,
+	.neighbour_dist = V3_DEV_NEIGHBOUR_DIST,
 	.fw_carveout = V3_HBM_FW_CARVEOUT,
 	.apb_bytes = V3_APB_BYTES,
 	.misc_ram = V3_APB_MISC_RAM,
 	.misc_ram_addr = V3_DEV_MISC_RAM,
 	.misc_ram_bytes = V3_APB_MISC_RAM_BYTES,
 	.udma_bytes = V3_APB_UDMA_BYTES,
+	.sdma_beats = SDMA_BEATS_START,
 	.reset_poll_ms = MBOX_RESET_POLL_MS,
 	.reset_max_ms = MBOX_RESET_MAX_MS,
 	.stop_ms = 2000,
@@ -121,16 +101,3 @@ static const struct neuron_hal v3_silicon = {
 	.copy_queue = 0,
 	.copy_engines = V3_UDMA_HOST_ENGINES,
 };
-
-/**
- * neuron_hal_find - Table of a device
- * @pdev: the device; only its ids are looked at
- *
- * Return: the table, NULL when the device is not known.
- */
-const struct neuron_hal *neuron_hal_find(const struct pci_dev *pdev)
-{
-	if (pdev->device != NEURON_PCI_TRN2)
-		return NULL;
-	return pdev->revision == NEURON_PCI_REV_QEMU ? &v3_virtual : &v3_silicon;
-}

@@ -307,7 +307,11 @@ static void neuron_pci_shutdown(struct pci_dev *pdev)
 }
 
 static const struct pci_device_id neuron_pci_ids[] = {
+	{ PCI_DEVICE(NEURON_PCI_VENDOR, NEURON_PCI_TRN1) },
+	{ PCI_DEVICE(NEURON_PCI_VENDOR, NEURON_PCI_INF2) },
 	{ PCI_DEVICE(NEURON_PCI_VENDOR, NEURON_PCI_TRN2) },
+	{ PCI_DEVICE(NEURON_PCI_VENDOR, NEURON_PCI_TRN3_0) },
+	{ PCI_DEVICE(NEURON_PCI_VENDOR, NEURON_PCI_TRN3_1) },
 	{},
 };
 MODULE_DEVICE_TABLE(pci, neuron_pci_ids);

@@ -28,8 +28,9 @@ static void ring_write(struct neuron_ring *ring, u32 half, u32 reg, u32 value)
 /**
  * neuron_udma_init - Start an engine, all its queues off
  * @regs: registers of the engine, after reset
+ * @beats: beats outstanding in its wrapper, 0: not to be set
  */
-void neuron_udma_init(struct neuron_regs *regs)
+void neuron_udma_init(struct neuron_regs *regs, u32 beats)
 {
 	u32 pref = FIELD_PREP(UDMA_PREF_MAX_DESCS, 64) | UDMA_PREF_FORCE_RR;
 	u32 burst = FIELD_PREP(UDMA_AXI_DESC_RD_MAX_BURST, 8) | UDMA_AXI_DESC_RD_ALWAYS_BREAK;
@@ -38,7 +39,8 @@ void neuron_udma_init(struct neuron_regs *regs)
 	neuron_reg_write(regs, UDMA_SDMA + SDMA_ROB_CFG, 1);
 	neuron_reg_write(regs, UDMA_SDMA + SDMA_WOB_CFG, 1);
 	neuron_reg_write(regs, UDMA_SDMA + SDMA_EVENT_ACCEL, 1);
-	neuron_reg_write(regs, UDMA_SDMA + SDMA_BEATS, SDMA_BEATS_START);
+	if (beats)
+		neuron_reg_write(regs, UDMA_SDMA + SDMA_BEATS, beats);
 
 	neuron_reg_write(regs, UDMA_M2S + UDMA_M2S_CFG_LEN,
 			 UDMA_M2S_CFG_LEN_MAX | UDMA_M2S_CFG_LEN_64K);

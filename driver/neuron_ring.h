@@ -78,7 +78,7 @@ struct neuron_ring_failure {
 	u32 mark;
 };
 
-void neuron_udma_init(struct neuron_regs *regs);
+void neuron_udma_init(struct neuron_regs *regs, u32 beats);
 void neuron_ring_init(struct neuron_ring *ring, struct neuron_regs *regs, unsigned int queue,
 		      struct neuron_ring_mem *mem, u64 addr);
 void neuron_ring_start(struct neuron_ring *ring);

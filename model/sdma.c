@@ -28,7 +28,10 @@ int nm_sdma_init(struct nm_device *dev, struct block *b)
 	/* The engine lies below its wrapper, so it was made before. */
 	dev->udma[b->index]->sdma = b;
 	b->ops.write = sdma_write;
-	return nm_block_init(b, sdma_regs, sizeof(sdma_regs) / sizeof(sdma_regs[0]));
+	/* V2 lacks the last one. */
+	return nm_block_init(b, sdma_regs,
+			     sizeof(sdma_regs) / sizeof(sdma_regs[0]) -
+				     (dev->chip->arch == NEURON_ARCH_V2));
 }
 
 void nm_sdma_trace(struct nm_device *dev, unsigned int engine, unsigned int queue, uint32_t descs,
