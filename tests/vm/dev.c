@@ -43,14 +43,14 @@ static bool is_neuron(int fd)
 	return yes;
 }
 
-/* The first neuron device that is not this one; -1 if there is none. */
-static int open_but(dev_t not_this)
+/* The first neuron device from a minor on that is not this one; -1 if there is none. */
+static int open_but(int first, dev_t not_this)
 {
 	struct stat st;
 	char path[64];
 	int fd;
 
-	for (int i = 0; i < 64; i++) {
+	for (int i = first; i < 64; i++) {
 		snprintf(path, sizeof(path), "/dev/accel/accel%d", i);
 		fd = open(path, O_RDWR | O_CLOEXEC);
 		if (fd >= 0 && !fstat(fd, &st) && st.st_rdev != not_this && is_neuron(fd))
@@ -63,7 +63,8 @@ static int open_but(dev_t not_this)
 
 int dev_open(void)
 {
-	int fd = open_but(0);
+	const char *first = getenv("NEURON_TEST_DEVICE");
+	int fd = open_but(first ? atoi(first) : 0, 0);
 
 	if (fd < 0)
 		fail_msg("no neuron device in /dev/accel: is the module loaded?");
@@ -75,7 +76,20 @@ int dev_open_other(int fd)
 	struct stat st;
 
 	assert_ok(fstat(fd, &st));
-	return open_but(st.st_rdev);
+	return open_but(0, st.st_rdev);
+}
+
+uint32_t dev_arch(void)
+{
+	static uint32_t arch;
+	int fd;
+
+	if (!arch) {
+		fd = dev_open();
+		arch = dev_info(fd).arch;
+		dev_close(fd);
+	}
+	return arch;
 }
 
 void dev_close(int fd)

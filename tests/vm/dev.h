@@ -21,7 +21,10 @@
 
 /* --- device --------------------------------------------------------------- */
 
+/* The first device, or the first from /dev/accel/accel$NEURON_TEST_DEVICE on. */
 int dev_open(void);
+/* Generation of its cores. */
+uint32_t dev_arch(void);
 void dev_close(int fd);
 /* Another device than that of fd; -1 if there is none. */
 int dev_open_other(int fd);

@@ -96,7 +96,7 @@ void *prog_image(const struct prog *p, size_t *size)
 	h->version_major = NPROG_VERSION_MAJOR;
 	h->header_bytes = sizeof(*h);
 	h->image_bytes = (uint32_t)*size;
-	h->arch = 3;
+	h->arch = dev_arch();
 	h->n_slots = p->slots;
 	h->slot_offset = sizeof(*h);
 	if (p->name)

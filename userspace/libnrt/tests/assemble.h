@@ -175,6 +175,14 @@ static inline void *prog_image(struct prog *p, const char *name, uint32_t arch, 
 /* --- whole programs ------------------------------------------------------------------ */
 
 /* out[128][n] = value */
+/* Generation that programs for core 0 are to be of. */
+static inline uint32_t prog_arch(void)
+{
+	struct nrtx_core_info info;
+
+	return nrtx_core_info(0, &info) ? 0 : info.arch;
+}
+
 static inline void *prog_fill(float value, uint32_t n, uint32_t arch, size_t *size)
 {
 	struct prog *p = calloc(1, sizeof(*p));
