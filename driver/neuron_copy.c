@@ -38,7 +38,7 @@
 /* Where the next byte of one side of a copy lies. */
 struct neuron_span {
 	struct scatterlist *sg; /* host memory; NULL: contiguous */
-	u64 host_base;
+	const struct neuron_hal *hal;
 	u64 addr; /* device address */
 	u64 left; /* contiguous bytes from there */
 	bool fixed; /* the same bytes over and over */
@@ -93,8 +93,8 @@ static void span_init_host(struct neuron_device *ndev, struct neuron_span *span,
 		sg = sg_next(sg);
 	}
 	span->sg = sg;
-	span->host_base = ndev->hal->host_base;
-	span->addr = (span->host_base | sg_dma_address(sg)) + offset;
+	span->hal = ndev->hal;
+	span->addr = neuron_hal_dma_addr(span->hal, sg_dma_address(sg)) + offset;
 	span->left = sg_dma_len(sg) - offset;
 }
 
@@ -119,7 +119,7 @@ static void span_advance(struct neuron_span *span, u32 bytes)
 	span->sg = sg_next(span->sg);
 	if (!span->sg)
 		return;
-	span->addr = span->host_base | sg_dma_address(span->sg);
+	span->addr = neuron_hal_dma_addr(span->hal, sg_dma_address(span->sg));
 	span->left = sg_dma_len(span->sg);
 }
 

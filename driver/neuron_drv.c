@@ -107,6 +107,7 @@ union query_block {
 	struct drm_neuron_query_firmware firmware;
 	struct drm_neuron_query_core core;
 	struct drm_neuron_query_usage usage;
+	struct drm_neuron_query_topology topology;
 };
 
 static u32 query_device(struct neuron_device *ndev, struct drm_neuron_query_device *device)
@@ -214,6 +215,10 @@ static int neuron_ioctl_query(struct drm_device *drm, void *data, struct drm_fil
 		break;
 	case DRM_NEURON_QUERY_USAGE:
 		size = query_usage(nfile, &block.usage);
+		break;
+	case DRM_NEURON_QUERY_TOPOLOGY:
+		neuron_link_query(nfile->ndev, &block.topology);
+		size = sizeof(block.topology);
 		break;
 	default:
 		drm_dbg(drm, "query: unknown block %u\n", args->block);

@@ -40,6 +40,7 @@
 #include "neuron_hbm.h"
 #include "neuron_health.h"
 #include "neuron_irq.h"
+#include "neuron_link.h"
 #include "neuron_power.h"
 #include "neuron_queue.h"
 
@@ -114,6 +115,8 @@ struct neuron_device {
 	u32 psum_bytes;
 	/** @serial: Serial number. */
 	u64 serial;
+	/** @link: Neighbour devices. */
+	struct neuron_link link;
 
 	/** @core: NeuronCores. */
 	struct neuron_core core[NEURON_CORES_MAX];
@@ -220,6 +223,8 @@ unsigned int neuron_timeout_ms(void);
 
 extern const struct drm_driver neuron_drm_driver;
 extern struct pci_driver neuron_pci_driver;
+
+struct neuron_device *neuron_pci_device(struct device *dev);
 
 void neuron_show_fdinfo(struct drm_printer *p, struct drm_file *file);
 #ifdef CONFIG_DEBUG_FS

@@ -109,4 +109,16 @@ int neuron_hal_reset_virtual(struct neuron_device *ndev);
 int neuron_hal_reset_silicon(struct neuron_device *ndev);
 u64 neuron_hal_neighbour_addr(const struct neuron_hal *hal, unsigned int window, u64 addr);
 
+/**
+ * neuron_hal_dma_addr - Device address of what a buffer is mapped to
+ * @hal: table of the device
+ * @addr: bus address, or one behind a neighbour window (neuron_link_addr())
+ *
+ * Return: the device address.
+ */
+static inline u64 neuron_hal_dma_addr(const struct neuron_hal *hal, dma_addr_t addr)
+{
+	return addr >= hal->neighbour ? addr : hal->host_base | addr;
+}
+
 #endif /* __NEURON_HAL_H__ */

@@ -236,6 +236,9 @@ static int pci_start(struct neuron_device *ndev)
 	ret = neuron_power_start(ndev);
 	if (ret)
 		return ret;
+	ret = neuron_link_init(ndev);
+	if (ret)
+		return ret;
 	ret = neuron_irq_init(ndev);
 	if (ret)
 		return ret;
@@ -243,6 +246,17 @@ static int pci_start(struct neuron_device *ndev)
 	if (ret)
 		return ret;
 	return devm_add_action_or_reset(ndev->drm.dev, pci_stop, ndev);
+}
+
+/**
+ * neuron_pci_device - The device of a struct device
+ * @dev: any device, whose driver does not change meanwhile
+ *
+ * Return: NULL when another driver has it.
+ */
+struct neuron_device *neuron_pci_device(struct device *dev)
+{
+	return dev->driver == &neuron_pci_driver.driver ? dev_get_drvdata(dev) : NULL;
 }
 
 static int neuron_pci_probe(struct pci_dev *pdev, const struct pci_device_id *id)

@@ -46,13 +46,23 @@ struct prime_peer {
 	struct dma_buf_attachment *attach;
 };
 
+/* Where a neighbour device has the buffer's HBM; false: the peer is none. */
+static bool prime_link(struct neuron_bo *bo, struct device *dev, u64 *addr)
+{
+	struct neuron_device *peer = neuron_pci_device(dev);
+
+	return peer && neuron_link_addr(peer, to_neuron_device(bo->base.dev), bo->hbm.addr, addr);
+}
+
 static int prime_check_peer(struct neuron_bo *bo, struct dma_buf_attachment *attach)
 {
 	struct drm_device *drm = bo->base.dev;
+	u64 addr;
 	int ret;
 
-	if (!attach->peer2peer ||
-	    pci_p2pdma_distance(to_pci_dev(drm->dev), attach->dev, false) < 0) {
+	if (!prime_link(bo, attach->dev, &addr) &&
+	    (!attach->peer2peer ||
+	     pci_p2pdma_distance(to_pci_dev(drm->dev), attach->dev, false) < 0)) {
 		drm_dbg(drm, "%s cannot reach HBM\n", dev_name(attach->dev));
 		return -EOPNOTSUPP;
 	}
@@ -155,6 +165,7 @@ static struct sg_table *prime_map_hbm(struct neuron_bo *bo, struct device *peer,
 	struct scatterlist *sg;
 	struct sg_table *sgt;
 	dma_addr_t addr;
+	u64 link;
 	int ret;
 
 	if (!piece)
@@ -165,10 +176,14 @@ static struct sg_table *prime_map_hbm(struct neuron_bo *bo, struct device *peer,
 	ret = sg_alloc_table(sgt, DIV_ROUND_UP_ULL(size, piece), GFP_KERNEL);
 	if (ret)
 		goto err_table;
-	addr = dma_map_resource(peer, phys, size, dir, PRIME_PEER_ATTRS);
-	if (dma_mapping_error(peer, addr)) {
-		ret = -ENOMEM;
-		goto err_entries;
+	if (prime_link(bo, peer, &link)) {
+		addr = link;
+	} else {
+		addr = dma_map_resource(peer, phys, size, dir, PRIME_PEER_ATTRS);
+		if (dma_mapping_error(peer, addr)) {
+			ret = -ENOMEM;
+			goto err_entries;
+		}
 	}
 	for (sg = sgt->sgl; sg; sg = sg_next(sg)) {
 		len = min(piece, size - at);
@@ -234,10 +249,10 @@ static void prime_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
 		drm_gem_unmap_dma_buf(attach, sgt, dir);
 		return;
 	}
-	/* It may have moved since; HBM has no pages. */
+	/* It may have moved since; HBM has no pages, and over NeuronLink nothing was mapped. */
 	if (sg_page(sgt->sgl))
 		dma_unmap_sgtable(attach->dev, sgt, dir, PRIME_PEER_ATTRS);
-	else
+	else if (sg_dma_address(sgt->sgl) < to_neuron_device(bo->base.dev)->hal->neighbour)
 		dma_unmap_resource(attach->dev, sg_dma_address(sgt->sgl), bo->base.size, dir,
 				   PRIME_PEER_ATTRS);
 	sg_free_table(sgt);

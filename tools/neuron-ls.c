@@ -106,6 +106,20 @@ static struct json_object *json_processes(const struct nd_device *d, bool files)
 	return list;
 }
 
+/* Numbers of the devices that NeuronLink joins it to; null where the driver does not tell. */
+static struct json_object *json_links(const struct nd_device *d)
+{
+	struct json_object *list;
+
+	if (!d->has_place)
+		return NULL;
+	list = json_object_new_array();
+	for (size_t i = 0; i < n_devices; i++)
+		if (nd_linked(d, &devices[i]))
+			json_object_array_add(list, json_object_new_int((int)devices[i].minor));
+	return list;
+}
+
 static struct json_object *json_device(const struct nd_device *d, bool files)
 {
 	struct json_object *o = json_object_new_object(), *ids = json_object_new_array();
@@ -118,8 +132,7 @@ static struct json_object *json_device(const struct nd_device *d, bool files)
 	json_object_object_add(o, "bdf", json_object_new_string(d->bdf));
 	json_object_object_add(o, "cpu_affinity", json_object_new_string(d->cpus));
 	json_object_object_add(o, "numa_node", json_object_new_int(d->numa_node));
-	/* The driver does not tell of the links between devices. */
-	json_object_object_add(o, "connected_to", NULL);
+	json_object_object_add(o, "connected_to", json_links(d));
 	json_object_object_add(o, "nc_count", json_object_new_int((int)d->cores));
 	json_object_object_add(o, "logical_neuroncore_config", json_object_new_int(1));
 	json_object_object_add(o, "memory_size", json_object_new_uint64(d->hbm_bytes));
@@ -155,13 +168,27 @@ static const char *const heads[COLUMNS][2] = {
 	{ "CPU", "AFFINITY" },	{ "NUMA", "NODE" },	    { "ARCH", "" },
 };
 
+/* The same as a word. */
+static void fill_links(char text[128], const struct nd_device *d)
+{
+	int n = 0;
+
+	text[0] = 0;
+	for (size_t i = 0; i < n_devices && n < 120; i++)
+		if (nd_linked(d, &devices[i]))
+			n += snprintf(text + n, 128 - (size_t)n, "%s%u", n ? ", " : "",
+				      devices[i].minor);
+	if (!n)
+		snprintf(text, 128, "-");
+}
+
 static void fill_row(char row[COLUMNS][128], const struct nd_device *d)
 {
 	snprintf(row[0], 128, "%u", d->minor);
 	snprintf(row[1], 128, "%u", d->cores);
 	snprintf(row[2], 128, "%u-%u", d->first_core, d->first_core + d->cores - 1);
 	snprintf(row[3], 128, "%.0f GB", (double)d->hbm_bytes / (1 << 30));
-	snprintf(row[4], 128, "-");
+	fill_links(row[4], d);
 	snprintf(row[5], 128, "%s", d->bdf);
 	snprintf(row[6], 128, "%s", d->cpus);
 	snprintf(row[7], 128, "%d", d->numa_node);
@@ -227,6 +254,26 @@ static void print_processes(bool files)
 	}
 }
 
+/* A line and a column for each device: X where NeuronLink joins two. */
+static void print_topology(void)
+{
+	puts("\nNeuronLink:");
+	printf("%8s", "");
+	for (size_t i = 0; i < n_devices; i++)
+		printf("%4u", devices[i].minor);
+	putchar('\n');
+	for (size_t i = 0; i < n_devices; i++) {
+		printf("%8u", devices[i].minor);
+		for (size_t j = 0; j < n_devices; j++)
+			printf("%4s", i == j				       ? "." :
+				      nd_linked(&devices[i], &devices[j]) ? "X" :
+									       "-");
+		if (devices[i].has_place)
+			printf("   routing id %u", devices[i].routing_id);
+		putchar('\n');
+	}
+}
+
 static void print_tables(const struct options *options)
 {
 	char type[64], id[64];
@@ -239,7 +286,7 @@ static void print_tables(const struct options *options)
 	if (options->wide)
 		print_processes(options->all);
 	if (options->topology)
-		puts("\nTopology: the driver does not tell of the links between devices.");
+		print_topology();
 }
 
 int main(int argc, char **argv)

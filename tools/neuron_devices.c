@@ -127,6 +127,7 @@ static int ask(struct nd_device *d, int fd)
 {
 	struct drm_neuron_query_device info = { 0 };
 	struct drm_neuron_query_memory memory = { 0 };
+	struct drm_neuron_query_topology place = { 0 };
 	drmVersionPtr version = drmGetVersion(fd);
 	int error;
 
@@ -148,6 +149,10 @@ static int ask(struct nd_device *d, int fd)
 	d->hbm_used = memory.hbm_used;
 	for (uint32_t i = 0; i < d->cores && i < ND_CORES_MAX; i++)
 		ask_core(&d->core[i], fd, i);
+	/* An older driver does not know. */
+	d->has_place = !query(fd, DRM_NEURON_QUERY_TOPOLOGY, &place, sizeof(place));
+	d->routing_id = place.routing_id;
+	memcpy(d->neighbours, place.neighbour, sizeof(d->neighbours));
 	return 0;
 }
 
@@ -406,6 +411,14 @@ size_t nd_clients(const struct nd_device *devices, size_t n_devices, struct nd_c
 		closedir(dir);
 	qsort(clients, n, sizeof(*clients), by_pid);
 	return n;
+}
+
+bool nd_linked(const struct nd_device *a, const struct nd_device *b)
+{
+	for (int i = 0; a->serial && b->serial && i < ND_LINKS; i++)
+		if (a->neighbours[i] == b->serial)
+			return true;
+	return false;
 }
 
 /* --- words -------------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@
 #define ND_CORES_MAX	 16
 #define ND_ENGINES	 5 /* tensor, vector, scalar, gpsimd, sync */
 #define ND_PROCESSES_MAX 4096
+#define ND_LINKS	 4
 #define ND_PROGRAMS_MAX	 8192
 #define ND_UNKNOWN	 INT64_MIN
 
@@ -51,6 +52,9 @@ struct nd_device {
 	int64_t power_uw, temp_mc; /* microwatts, thousandths of a degree, or ND_UNKNOWN */
 	int64_t hbm_errors, sram_errors; /* not corrected, or ND_UNKNOWN */
 	struct nd_core core[ND_CORES_MAX];
+	bool has_place; /* the driver knows its place in the server: the two below */
+	uint32_t routing_id;
+	uint64_t neighbours[ND_LINKS]; /* serial numbers, 0: no more */
 };
 
 /* One open file of a process on a device. */
@@ -98,6 +102,9 @@ size_t nd_clients(const struct nd_device *devices, size_t n, struct nd_client *c
  */
 bool nd_fdinfo(FILE *f, struct nd_client *c, char *pdev, size_t pdev_size,
 	       struct nd_programs *programs);
+
+/* Whether NeuronLink joins them. */
+bool nd_linked(const struct nd_device *a, const struct nd_device *b);
 
 /* Why a device cannot be used and what to do, as one line without its end. */
 void nd_why(const struct nd_device *device, char *text, size_t size);

@@ -77,6 +77,7 @@ struct drm_neuron_array {
 #define DRM_NEURON_QUERY_FIRMWARE 2 /* struct drm_neuron_query_firmware */
 #define DRM_NEURON_QUERY_CORE	  3 /* struct drm_neuron_query_core, of core @index */
 #define DRM_NEURON_QUERY_USAGE	  4 /* struct drm_neuron_query_usage */
+#define DRM_NEURON_QUERY_TOPOLOGY 5 /* struct drm_neuron_query_topology */
 
 /**
  * struct drm_neuron_query - Read one block of facts about the device
@@ -126,6 +127,21 @@ struct drm_neuron_query_device {
 	__u32 pci_revision;
 	/** @batch_max: Most launches of a DRM_NEURON_SUBMIT_BATCH; 0: the kernel has none. */
 	__u32 batch_max;
+};
+
+/**
+ * struct drm_neuron_query_topology - Block DRM_NEURON_QUERY_TOPOLOGY
+ *
+ * Place of the device among those of its server. A buffer of a neighbour,
+ * imported as a dma-buf, is copied from and to directly.
+ */
+struct drm_neuron_query_topology {
+	/** @routing_id: Routing id, as the device's firmware says. */
+	__u32 routing_id;
+	/** @number: Number of the device in its server, which follows from @routing_id. */
+	__u32 number;
+	/** @neighbour: Serial numbers of the devices that NeuronLink joins it to; 0: no more. */
+	__u64 neighbour[4];
 };
 
 /**
