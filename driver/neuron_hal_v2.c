@@ -50,20 +50,13 @@ static const struct neuron_hal_ops v2_ops = {
 };
 
 /* The wrapper of a host engine lies right behind it. */
-#define V2_COMMON								\
-	.dma_bits = 44,								\
-	.host_base = V2_DEV_HOST,						\
-	.neighbour = V2_DEV_NEIGHBOUR_0,					\
-	.neighbour_dist = V2_DEV_NEIGHBOUR_DIST,				\
-	.fw_carveout = V2_FW_CARVEOUT,						\
-	.apb_bytes = V2_BAR_APB + V2_APB_BYTES,					\
-	.misc_ram = V2_BAR_APB + V2_APB_MISC_RAM,				\
-	.misc_ram_addr = V2_DEV_MISC_RAM,					\
-	.misc_ram_bytes = 0x1000,						\
-	.udma_bytes = V2_APB_UDMA_BYTES + V2_APB_SDMA_BYTES,			\
-	.stop_ms = 2000,							\
-	.copy_engine = { V2_UDMA_D2H, V2_UDMA_H2D },				\
-	.copy_queue = 0,							\
+#define V2_COMMON                                                                         \
+	.dma_bits = 44, .host_base = V2_DEV_HOST, .neighbour = V2_DEV_NEIGHBOUR_0,        \
+	.neighbour_dist = V2_DEV_NEIGHBOUR_DIST, .fw_carveout = V2_FW_CARVEOUT,           \
+	.apb_bytes = V2_BAR_APB + V2_APB_BYTES, .misc_ram = V2_BAR_APB + V2_APB_MISC_RAM, \
+	.misc_ram_addr = V2_DEV_MISC_RAM, .misc_ram_bytes = 0x1000,                       \
+	.udma_bytes = V2_APB_UDMA_BYTES + V2_APB_SDMA_BYTES, .stop_ms = 2000,             \
+	.copy_engine = { V2_UDMA_D2H, V2_UDMA_H2D }, .copy_queue = 0,                     \
 	.copy_engines = V2_UDMA_HOST_ENGINES
 
 const struct neuron_hal neuron_hal_trn1_virtual = {

@@ -81,8 +81,7 @@ bool neuron_link_addr(const struct neuron_device *ndev, const struct neuron_devi
  * @ndev: device
  * @topology: out
  */
-void neuron_link_query(const struct neuron_device *ndev,
-		       struct drm_neuron_query_topology *topology)
+void neuron_link_query(const struct neuron_device *ndev, struct drm_neuron_query_topology *topology)
 {
 	const struct pci_dev *pdev = to_pci_dev(ndev->drm.dev);
 

@@ -265,9 +265,9 @@ static void print_topology(void)
 	for (size_t i = 0; i < n_devices; i++) {
 		printf("%8u", devices[i].minor);
 		for (size_t j = 0; j < n_devices; j++)
-			printf("%4s", i == j				       ? "." :
+			printf("%4s", i == j				  ? "." :
 				      nd_linked(&devices[i], &devices[j]) ? "X" :
-									       "-");
+									    "-");
 		if (devices[i].has_place)
 			printf("   routing id %u", devices[i].routing_id);
 		putchar('\n');

@@ -51,8 +51,9 @@ static void neuron_hal_chips(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, !(hal->quirks & NEURON_QUIRK_NO_EXEC), virtual);
 		/* The DRAM BAR, here of 4 GiB if it says how far stacks are apart. */
 		KUNIT_EXPECT_EQ(test, hal->ops->hbm_window(hal, 1, SZ_4G),
-				virtual ? SZ_4G / (hal->arch == 2 ? 2 : 4) :
-				hal->arch == 2 ? 0x400000000 : 0x1000000000);
+				virtual	       ? SZ_4G / (hal->arch == 2 ? 2 : 4) :
+				hal->arch == 2 ? 0x400000000 :
+						 0x1000000000);
 	}
 	KUNIT_EXPECT_NULL(test, find(test, NEURON_PCI_INF1_0, 1));
 }

@@ -75,8 +75,11 @@ int dev_open_other(int fd)
 {
 	struct stat st;
 
+	int other;
+
 	assert_ok(fstat(fd, &st));
-	return open_but(0, st.st_rdev);
+	other = open_but((int)minor(st.st_rdev), st.st_rdev);
+	return other < 0 ? open_but(0, st.st_rdev) : other;
 }
 
 uint32_t dev_arch(void)

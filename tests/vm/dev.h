@@ -26,7 +26,7 @@ int dev_open(void);
 /* Generation of its cores. */
 uint32_t dev_arch(void);
 void dev_close(int fd);
-/* Another device than that of fd; -1 if there is none. */
+/* Another device than that of fd, the next one if possible; -1 if there is none. */
 int dev_open_other(int fd);
 
 /* cmocka fixture: *state is a pointer to a file; HBM must be as free afterwards as before. */

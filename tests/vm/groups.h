@@ -20,6 +20,8 @@ extern const struct CMUnitTest peer_tests[];
 extern const size_t peer_tests_count;
 extern const struct CMUnitTest pin_tests[];
 extern const size_t pin_tests_count;
+extern const struct CMUnitTest links_tests[];
+extern const size_t links_tests_count;
 extern const struct CMUnitTest launch_tests[];
 extern const size_t launch_tests_count;
 extern const struct CMUnitTest stream_tests[];

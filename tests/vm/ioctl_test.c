@@ -31,6 +31,7 @@ static const struct group {
 	GROUP(peer),
 	GROUP(pin),
 	GROUP(evict),
+	GROUP(links),
 	GROUP(launch),
 	GROUP(stream),
 	GROUP(alloc),
