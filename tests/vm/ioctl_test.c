@@ -36,8 +36,8 @@ static const struct group {
 	GROUP(stream),
 	GROUP(alloc),
 	GROUP(reset),
+	GROUP(isolation),
 	GROUP(life),
-	BY_HAND(isolation, NULL, NULL),
 	BY_HAND(fault_inject, fault_group_setup, fault_group_teardown),
 };
 
