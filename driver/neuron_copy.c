@@ -890,3 +890,7 @@ err_job:
 	copy_job_free(job);
 	return ret;
 }
+
+#ifdef CONFIG_DRM_ACCEL_NEURON_KUNIT_TEST
+#include "tests/neuron_copy_test.c"
+#endif

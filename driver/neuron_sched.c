@@ -693,3 +693,7 @@ int neuron_ioctl_submit_batch(struct drm_device *drm, void *data, struct drm_fil
 	kvfree(launches);
 	return ret;
 }
+
+#ifdef CONFIG_DRM_ACCEL_NEURON_KUNIT_TEST
+#include "tests/neuron_sched_test.c"
+#endif
