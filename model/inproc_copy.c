@@ -404,6 +404,9 @@ static bool lane_stuck(struct ip_lane *lane, uint64_t now)
 		lane->since_ns = now;
 		return false;
 	}
+	/* The first batch ever is on its way at the first look. */
+	if (!lane->since_ns)
+		lane->since_ns = now;
 	return now - lane->since_ns > IP_COPY_TIMEOUT_NS;
 }
 
