@@ -555,6 +555,61 @@ void neuron_copy_resume(struct neuron_device *ndev)
 }
 
 /**
+ * neuron_copy_open - Make a paused engine copy for the driver
+ * @ndev: device that answers, neuron_copy_pause() called
+ *
+ * Context: Process, &neuron_device.reset_lock held until neuron_copy_close().
+ */
+void neuron_copy_open(struct neuron_device *ndev)
+{
+	struct neuron_copy_engine *engine = &ndev->copy.engine[0];
+
+	neuron_udma_init(engine->regs, ndev->hal->sdma_beats);
+	neuron_ring_start(&engine->ring);
+}
+
+/**
+ * neuron_copy_polled - Copy and wait for it
+ * @ndev: device, neuron_copy_open() called
+ * @dst: device address
+ * @src: device address
+ * @bytes: 1 to NEURON_COPY_POLLED_MAX
+ *
+ * Return: 0, -EIO the engine gave up, -ETIMEDOUT.
+ */
+int neuron_copy_polled(struct neuron_device *ndev, u64 dst, u64 src, u32 bytes)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(ndev->hal->stop_ms);
+	struct neuron_ring *ring = &ndev->copy.engine[0].ring;
+	struct neuron_ring_failure failure;
+	u32 done, piece;
+
+	for (done = 0; done < bytes; done += piece) {
+		piece = min_t(u32, bytes - done, UDMA_DESC_LEN_MAX);
+		neuron_ring_copy(ring, dst + done, src + done, piece, false);
+	}
+	neuron_ring_mark(ring);
+	neuron_ring_kick(ring);
+	while (!neuron_ring_pop(ring)) {
+		if (neuron_ring_failed(ring, &failure))
+			return -EIO;
+		if (time_after(jiffies, end))
+			return -ETIMEDOUT;
+		usleep_range(10, 50);
+	}
+	return 0;
+}
+
+/**
+ * neuron_copy_close - Give the engine back
+ * @ndev: device, still paused
+ */
+void neuron_copy_close(struct neuron_device *ndev)
+{
+	copy_halt(&ndev->copy.engine[0]);
+}
+
+/**
  * neuron_copy_stop - Stop the copy engines, until the device is reset
  * @ndev: device
  * @error: what jobs on them and later ones end with

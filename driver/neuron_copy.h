@@ -20,6 +20,9 @@ struct neuron_device;
 struct neuron_file;
 struct neuron_regs;
 
+/* Most bytes of neuron_copy_polled(). */
+#define NEURON_COPY_POLLED_MAX (16 * UDMA_DESC_LEN_MAX)
+
 /* Copies handed to one engine at a time. */
 #define NEURON_COPY_JOBS NEURON_RING_MARKS
 
@@ -85,6 +88,9 @@ int neuron_copy_init(struct neuron_device *ndev);
 int neuron_copy_start(struct neuron_device *ndev);
 void neuron_copy_pause(struct neuron_device *ndev);
 void neuron_copy_resume(struct neuron_device *ndev);
+void neuron_copy_open(struct neuron_device *ndev);
+int neuron_copy_polled(struct neuron_device *ndev, u64 dst, u64 src, u32 bytes);
+void neuron_copy_close(struct neuron_device *ndev);
 void neuron_copy_stop(struct neuron_device *ndev, int error);
 void neuron_copy_drain(struct neuron_device *ndev);
 

@@ -22,6 +22,7 @@
 
 #include "neuron_ctx.h"
 #include "neuron_drv.h"
+#include "neuron_dump.h"
 #include "neuron_fence.h"
 #include "neuron_prog.h"
 #include "neuron_sched.h"
@@ -74,12 +75,28 @@ static void ctx_report(struct neuron_ctx *ctx)
 		neuron_health_look(ctx->ndev);
 }
 
+/* Not those of a program that breaks a rule. */
+static bool ctx_fault_is_strange(u32 fault)
+{
+	switch (fault) {
+	case EXI_FAULT_BAD_QUEUE:
+	case EXI_FAULT_DEADLOCK:
+	case EXI_FAULT_BUS:
+	case EXI_FAULT_ECC:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void ctx_fault(struct neuron_ctx *ctx, const struct exi_record *record,
 		      const struct neuron_fence *fence)
 {
 	struct drm_neuron_ctx_state *state = &ctx->state;
 
 	ctx->core->count.faults++;
+	if (le16_to_cpu(record->status) < ARRAY_SIZE(ctx->core->faults))
+		ctx->core->faults[le16_to_cpu(record->status)]++;
 	ctx->running = false;
 	if (state->state != DRM_NEURON_CTX_OK)
 		return;
@@ -94,6 +111,8 @@ static void ctx_fault(struct neuron_ctx *ctx, const struct exi_record *record,
 	state->program = fence->program;
 	ctx->program_id = fence->program_id;
 	ctx_report(ctx);
+	if (ctx_fault_is_strange(state->fault))
+		neuron_dump_ctx(ctx, "a launch faulted");
 }
 
 /* What the next launch that the device did not carry out ends with. */
@@ -262,6 +281,7 @@ static void ctx_stop_locked(struct neuron_ctx *ctx, u32 state, int error)
 
 	scoped_guard(spinlock_irqsave, &ctx->core->lock) {
 		ctx->running = false;
+		ctx->parked = false;
 		if (ctx->state.state == DRM_NEURON_CTX_OK)
 			ctx->state.state = state;
 		ctx->stop_error = error;
@@ -300,11 +320,16 @@ static void ctx_stop_locked(struct neuron_ctx *ctx, u32 state, int error)
 void neuron_ctx_stop(struct neuron_ctx *ctx, u32 state, int error)
 {
 	guard(mutex)(&ctx->ndev->reset_lock);
-	if (state == DRM_NEURON_CTX_TIMEDOUT)
+	if (state == DRM_NEURON_CTX_TIMEDOUT) {
 		dev_warn_ratelimited(ctx->ndev->drm.dev,
 				     "core %u context %u pid %d: launch %u timed out at %u ms\n",
 				     ctx->core_index, ctx->id, ctx->pid, READ_ONCE(ctx->head),
 				     ctx->timeout_ms);
+		scoped_guard(spinlock_irqsave, &ctx->core->lock) {
+			ctx->core->timeouts++;
+			neuron_dump_ctx(ctx, "a launch timed out");
+		}
+	}
 	ctx_stop_locked(ctx, state, error);
 }
 
@@ -349,8 +374,16 @@ static void ctx_release_hw(struct neuron_ctx *ctx)
 	ctx_free_mem(ctx);
 }
 
-static void ctx_for_each(struct neuron_device *ndev, void (*fn)(struct neuron_ctx *ctx, int error),
-			 int error)
+/**
+ * neuron_ctx_for_each - Call a function for every context that has a queue
+ * @ndev: device
+ * @fn: the function
+ * @arg: its argument
+ *
+ * Context: Process, &neuron_device.reset_lock held.
+ */
+void neuron_ctx_for_each(struct neuron_device *ndev, void (*fn)(struct neuron_ctx *ctx, int arg),
+			 int arg)
 {
 	struct neuron_ctx *ctx;
 	unsigned int c, q;
@@ -361,7 +394,7 @@ static void ctx_for_each(struct neuron_device *ndev, void (*fn)(struct neuron_ct
 		for (q = 0; q < ndev->queues; q++) {
 			ctx = READ_ONCE(ndev->core[c].ctx[q]);
 			if (!IS_ERR_OR_NULL(ctx))
-				fn(ctx, error);
+				fn(ctx, arg);
 		}
 	}
 }
@@ -380,7 +413,7 @@ static void ctx_kill(struct neuron_ctx *ctx, int error)
  */
 void neuron_ctx_kill_all(struct neuron_device *ndev, int error)
 {
-	ctx_for_each(ndev, ctx_kill, error);
+	neuron_ctx_for_each(ndev, ctx_kill, error);
 }
 
 static void ctx_forget(struct neuron_ctx *ctx, int unused)
@@ -400,7 +433,7 @@ void neuron_ctx_forget_all(struct neuron_device *ndev)
 {
 	unsigned int c, q;
 
-	ctx_for_each(ndev, ctx_forget, 0);
+	neuron_ctx_for_each(ndev, ctx_forget, 0);
 	/* Nor does any of them still hang. */
 	for (c = 0; c < ndev->cores; c++)
 		for (q = 0; q < ndev->queues; q++)
@@ -419,7 +452,57 @@ static void ctx_release(struct neuron_ctx *ctx, int unused)
 void neuron_ctx_release_all(struct neuron_device *ndev)
 {
 	guard(mutex)(&ndev->reset_lock);
-	ctx_for_each(ndev, ctx_release, 0);
+	neuron_ctx_for_each(ndev, ctx_release, 0);
+}
+
+static u32 ctx_hw_priority(u32 priority)
+{
+	switch (priority) {
+	case DRM_NEURON_PRIORITY_LOW:
+		return 0;
+	case DRM_NEURON_PRIORITY_HIGH:
+		return 2;
+	default:
+		return 1;
+	}
+}
+
+/**
+ * neuron_ctx_start_queue - Enable the queue of a context, empty
+ * @ctx: context whose queue is reset
+ *
+ * Context: Process, &neuron_device.reset_lock held.
+ * Return: 0, -ENODEV.
+ */
+int neuron_ctx_start_queue(struct neuron_ctx *ctx)
+{
+	struct neuron_device *ndev = ctx->ndev;
+	u64 base = ndev->hal->host_base | ctx->mem_dma;
+	u64 ring = base + offsetof(struct neuron_queue_mem, ring);
+	u64 cq = base + offsetof(struct neuron_queue_mem, cq);
+	int ret;
+
+	/* The count of a ring that was there before starts anew: its reader sees the end. */
+	neuron_stream_detach(ctx, false);
+	ctx_write(ctx, EXI_Q_RING_LO, lower_32_bits(ring));
+	ctx_write(ctx, EXI_Q_RING_HI, upper_32_bits(ring));
+	ctx_write(ctx, EXI_Q_RING_LOG2, ilog2(NEURON_RING_ENTRIES));
+	ctx_write(ctx, EXI_Q_CQ_LO, lower_32_bits(cq));
+	ctx_write(ctx, EXI_Q_CQ_HI, upper_32_bits(cq));
+	ctx_write(ctx, EXI_Q_VECTOR, neuron_irq_core_vector(ndev, ctx->core_index));
+	ctx_write(ctx, EXI_Q_PRIORITY, ctx_hw_priority(ctx->priority));
+	ctx_write(ctx, EXI_Q_OWNER, ctx->nfile->owner);
+	ctx_write(ctx, EXI_Q_CONTROL, EXI_Q_ENABLE);
+	ret = ctx_wait_status(ctx, EXI_Q_IDLE);
+	if (ret) {
+		drm_err_ratelimited(&ndev->drm, "core %u queue %u does not start: %d\n",
+				    ctx->core_index, ctx->queue, ret);
+		if (ret == -ENODEV)
+			neuron_health_suspect(ndev);
+		ctx_write(ctx, EXI_Q_CONTROL, EXI_Q_RESET);
+		return -ENODEV;
+	}
+	return 0;
 }
 
 /* --- life ---------------------------------------------------------------- */
@@ -491,8 +574,10 @@ static void ctx_stop_work(struct work_struct *work)
  */
 void neuron_ctx_destroy(struct neuron_ctx *ctx)
 {
-	scoped_guard(spinlock_irqsave, &ctx->core->lock)
+	scoped_guard(spinlock_irqsave, &ctx->core->lock) {
 		ctx->running = false;
+		ctx->parked = false;
+	}
 	queue_work(neuron_free_wq, &ctx->stop_work);
 }
 
@@ -513,18 +598,6 @@ static int ctx_alloc_mem(struct neuron_ctx *ctx)
 		}
 	}
 	return 0;
-}
-
-static u32 ctx_hw_priority(u32 priority)
-{
-	switch (priority) {
-	case DRM_NEURON_PRIORITY_LOW:
-		return 0;
-	case DRM_NEURON_PRIORITY_HIGH:
-		return 2;
-	default:
-		return 1;
-	}
 }
 
 /* Half of a core's queues are enough for one user; an administrator may take them all. */
@@ -549,9 +622,6 @@ static bool ctx_has_enough(const struct neuron_ctx *ctx)
 static int ctx_acquire_locked(struct neuron_ctx *ctx)
 {
 	struct neuron_device *ndev = ctx->ndev;
-	u64 base = ndev->hal->host_base | ctx->mem_dma;
-	u64 ring = base + offsetof(struct neuron_queue_mem, ring);
-	u64 cq = base + offsetof(struct neuron_queue_mem, cq);
 	int ret;
 
 	if (ctx_has_enough(ctx))
@@ -565,24 +635,9 @@ static int ctx_acquire_locked(struct neuron_ctx *ctx)
 		return -ENOSPC;
 	}
 
-	ctx_write(ctx, EXI_Q_RING_LO, lower_32_bits(ring));
-	ctx_write(ctx, EXI_Q_RING_HI, upper_32_bits(ring));
-	ctx_write(ctx, EXI_Q_RING_LOG2, ilog2(NEURON_RING_ENTRIES));
-	ctx_write(ctx, EXI_Q_CQ_LO, lower_32_bits(cq));
-	ctx_write(ctx, EXI_Q_CQ_HI, upper_32_bits(cq));
-	ctx_write(ctx, EXI_Q_VECTOR, neuron_irq_core_vector(ndev, ctx->core_index));
-	ctx_write(ctx, EXI_Q_PRIORITY, ctx_hw_priority(ctx->priority));
-	ctx_write(ctx, EXI_Q_OWNER, ctx->nfile->owner);
-	ctx_write(ctx, EXI_Q_CONTROL, EXI_Q_ENABLE);
-	ret = ctx_wait_status(ctx, EXI_Q_IDLE);
-	if (ret) {
-		drm_err_ratelimited(&ndev->drm, "core %u queue %u does not start: %d\n",
-				    ctx->core_index, ctx->queue, ret);
-		if (ret == -ENODEV)
-			neuron_health_suspect(ndev);
-		ctx_write(ctx, EXI_Q_CONTROL, EXI_Q_RESET);
-		return -ENODEV;
-	}
+	ret = neuron_ctx_start_queue(ctx);
+	if (ret)
+		return ret;
 
 	guard(spinlock_irqsave)(&ctx->core->lock);
 	ctx->core->ctx[ctx->queue] = ctx;

@@ -86,6 +86,10 @@ struct neuron_ctx {
 
 	/** @running: The hardware queue takes entries. */
 	bool running;
+	/** @parked: It will again when the device wakes up. */
+	bool parked;
+	/** @sleep_fences: @fence_context from then on. */
+	u64 sleep_fences;
 	/** @head: Launches ever completed. */
 	u32 head;
 	/** @tail: Launches ever rung. */
@@ -117,6 +121,9 @@ void neuron_ctx_destroy(struct neuron_ctx *ctx);
 void neuron_ctx_stop(struct neuron_ctx *ctx, u32 state, int error);
 void neuron_ctx_kill_all(struct neuron_device *ndev, int error);
 void neuron_ctx_forget_all(struct neuron_device *ndev);
+int neuron_ctx_start_queue(struct neuron_ctx *ctx);
+void neuron_ctx_for_each(struct neuron_device *ndev, void (*fn)(struct neuron_ctx *ctx, int arg),
+			 int arg);
 void neuron_ctx_release_all(struct neuron_device *ndev);
 void neuron_core_began(struct neuron_core *core);
 bool neuron_ctx_drain(struct neuron_ctx *ctx);

@@ -123,20 +123,46 @@ static int debugfs_faults(struct seq_file *m, void *unused)
 	return 0;
 }
 
+/* Take &neuron_device.reset_lock of a device that is there, awake and works. */
+static int debugfs_enter(struct neuron_device *ndev, int *idx)
+{
+	int ret;
+
+	if (!drm_dev_enter(&ndev->drm, idx))
+		return -ENODEV;
+	ret = neuron_sleep_get(ndev);
+	if (ret)
+		goto err_dev;
+	ret = neuron_power_lock(ndev);
+	if (ret)
+		goto err_sleep;
+	return 0;
+
+err_sleep:
+	neuron_sleep_put(ndev);
+err_dev:
+	drm_dev_exit(*idx);
+	return ret;
+}
+
+static void debugfs_exit(struct neuron_device *ndev, int idx)
+{
+	neuron_power_unlock(ndev);
+	neuron_sleep_put(ndev);
+	drm_dev_exit(idx);
+}
+
 static int debugfs_stall_get(void *data, u64 *value)
 {
 	struct neuron_device *ndev = data;
 	int ret, idx;
 
-	if (!drm_dev_enter(&ndev->drm, &idx))
-		return -ENODEV;
-	ret = neuron_power_lock(ndev);
-	if (!ret) {
-		*value = !!(neuron_reg_read(&ndev->exi, EXI_FEATURES) & EXI_FEATURE_STALL_DETECT);
-		neuron_power_unlock(ndev);
-	}
-	drm_dev_exit(idx);
-	return ret;
+	ret = debugfs_enter(ndev, &idx);
+	if (ret)
+		return ret;
+	*value = !!(neuron_reg_read(&ndev->exi, EXI_FEATURES) & EXI_FEATURE_STALL_DETECT);
+	debugfs_exit(ndev, idx);
+	return 0;
 }
 
 static int debugfs_stall_set(void *data, u64 value)
@@ -147,18 +173,15 @@ static int debugfs_stall_set(void *data, u64 value)
 
 	if (value > 1)
 		return -EINVAL;
-	if (!drm_dev_enter(&ndev->drm, &idx))
-		return -ENODEV;
-	ret = neuron_power_lock(ndev);
-	if (!ret) {
-		features = neuron_reg_read(&ndev->exi, EXI_FEATURES) & ~EXI_FEATURE_STALL_DETECT;
-		if (value)
-			features |= EXI_FEATURE_STALL_DETECT;
-		neuron_reg_write(&ndev->exi, EXI_FEATURES, features);
-		neuron_power_unlock(ndev);
-	}
-	drm_dev_exit(idx);
-	return ret;
+	ret = debugfs_enter(ndev, &idx);
+	if (ret)
+		return ret;
+	features = neuron_reg_read(&ndev->exi, EXI_FEATURES) & ~EXI_FEATURE_STALL_DETECT;
+	if (value)
+		features |= EXI_FEATURE_STALL_DETECT;
+	neuron_reg_write(&ndev->exi, EXI_FEATURES, features);
+	debugfs_exit(ndev, idx);
+	return 0;
 }
 
 DEFINE_DEBUGFS_ATTRIBUTE(debugfs_stall_fops, debugfs_stall_get, debugfs_stall_set, "%llu\n");
@@ -166,15 +189,16 @@ DEFINE_DEBUGFS_ATTRIBUTE(debugfs_stall_fops, debugfs_stall_get, debugfs_stall_se
 static int debugfs_reset_set(void *data, u64 value)
 {
 	struct neuron_device *ndev = data;
-	int idx;
+	int ret, idx;
 
 	if (value != 1)
 		return -EINVAL;
-	if (!drm_dev_enter(&ndev->drm, &idx))
-		return -ENODEV;
+	ret = debugfs_enter(ndev, &idx);
+	if (ret)
+		return ret;
 	neuron_power_recover(ndev);
+	debugfs_exit(ndev, idx);
 	flush_work(&ndev->recover_work);
-	drm_dev_exit(idx);
 	return 0;
 }
 

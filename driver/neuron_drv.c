@@ -18,10 +18,12 @@
 #include "neuron_copy.h"
 #include "neuron_ctx.h"
 #include "neuron_drv.h"
+#include "neuron_dump.h"
 #include "neuron_gem.h"
 #include "neuron_prime.h"
 #include "neuron_prog.h"
 #include "neuron_sched.h"
+#include "neuron_sysfs.h"
 #include "neuron_stream.h"
 #include "neuron_user.h"
 
@@ -259,6 +261,7 @@ static void neuron_file_free_work(struct work_struct *work)
 	xa_destroy(&nfile->ctxs);
 	mem_cgroup_put(nfile->memcg);
 	kfree(nfile);
+	neuron_sleep_put(ndev);
 	drm_dev_put(&ndev->drm);
 	if (atomic_dec_and_test(&neuron_files))
 		wake_up(&neuron_files_wait);
@@ -297,9 +300,12 @@ static int neuron_open(struct drm_device *drm, struct drm_file *file)
 	xa_init_flags(&nfile->ctxs, XA_FLAGS_ALLOC1);
 	xa_init_flags(&nfile->progs, XA_FLAGS_ALLOC1);
 	INIT_WORK(&nfile->free_work, neuron_file_free_work);
-	ret = neuron_copy_queue_init(ndev, &nfile->copy);
+	ret = neuron_sleep_get(ndev);
 	if (ret)
 		goto err_file;
+	ret = neuron_copy_queue_init(ndev, &nfile->copy);
+	if (ret)
+		goto err_sleep;
 	ret = neuron_copy_queue_init(ndev, &nfile->scrub);
 	if (ret)
 		goto err_copy;
@@ -312,6 +318,8 @@ static int neuron_open(struct drm_device *drm, struct drm_file *file)
 
 err_copy:
 	neuron_copy_queue_fini(&nfile->copy);
+err_sleep:
+	neuron_sleep_put(ndev);
 err_file:
 	kfree(nfile);
 	return ret;
@@ -490,6 +498,9 @@ int neuron_device_init(struct neuron_device *ndev)
 	ret = drmm_add_action_or_reset(drm, neuron_device_fini_wq, ndev->timeout_wq);
 	if (ret)
 		return ret;
+	ret = neuron_dump_init(ndev);
+	if (ret)
+		return ret;
 	return neuron_copy_init(ndev);
 }
 
@@ -514,15 +525,19 @@ static int __init neuron_init(void)
 	neuron_free_wq = alloc_workqueue("neuron-free", WQ_UNBOUND, 0);
 	if (!neuron_free_wq)
 		return -ENOMEM;
+	neuron_sysfs_class_init();
 	ret = pci_register_driver(&neuron_pci_driver);
-	if (ret)
+	if (ret) {
+		neuron_sysfs_class_fini();
 		destroy_workqueue(neuron_free_wq);
+	}
 	return ret;
 }
 
 static void __exit neuron_exit(void)
 {
 	pci_unregister_driver(&neuron_pci_driver);
+	neuron_sysfs_class_fini();
 	/* Closed files whose jobs wait for fences of others are still there. */
 	wait_event(neuron_files_wait, !atomic_read(&neuron_files));
 	destroy_workqueue(neuron_free_wq);

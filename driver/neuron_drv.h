@@ -57,6 +57,8 @@
 #define NEURON_BATCH_MAX 64
 
 struct neuron_ctx;
+struct neuron_dump;
+struct neuron_sysfs;
 struct pci_dev;
 
 /**
@@ -85,6 +87,10 @@ struct neuron_core {
 	u32 launched;
 	/** @active_since: If there are any: since when there always were; ktime_get_ns(). */
 	u64 active_since;
+	/** @faults: Launches that ended with each fault, by EXI_FAULT_*. */
+	u64 faults[32];
+	/** @timeouts: Launches that ran too long. */
+	u64 timeouts;
 };
 
 /**
@@ -139,6 +145,18 @@ struct neuron_device {
 	enum neuron_power power;
 	/** @power_wait: For those who wait until @power is not NEURON_DOWN. */
 	wait_queue_head_t power_wait;
+	/** @sysfs: Tree for monitoring tools. */
+	struct neuron_sysfs *sysfs;
+	/** @resets: Times that it was started again after a reset. */
+	u32 resets;
+	/** @resets_failed: Times that it did not start. */
+	u32 resets_failed;
+	/** @dump: State for a devcoredump. */
+	struct neuron_dump *dump;
+	/** @sleep_buf: Way of HBM contents to host memory and back while the system sleeps. */
+	void *sleep_buf;
+	/** @sleep_dma: Bus address of it. */
+	dma_addr_t sleep_dma;
 	/** @recover_work: Resets the device. */
 	struct work_struct recover_work;
 	/** @submit_wq: run_job and free_job of all schedulers. */

@@ -47,6 +47,10 @@ struct neuron_hal {
 	const char *fw_name;
 	/** @ops: Procedures. */
 	const struct neuron_hal_ops *ops;
+	/** @instance: Kind of server that it is sold in. */
+	const char *instance;
+	/** @product: Name it is sold under. */
+	const char *product;
 	/** @arch: NEURON_ARCH_*. */
 	u32 arch;
 	/** @quirks: NEURON_QUIRK_*. */
@@ -91,6 +95,8 @@ struct neuron_hal {
 	u32 reset_max_ms;
 	/** @stop_ms: Longest time that a queue takes to stop. */
 	u32 stop_ms;
+	/** @power_max_uw: Power of a die that firmware calls its maximum, uW; 0: not known. */
+	u32 power_max_uw;
 	/** @copy_engine: UDMA engines that copy for the host. */
 	u8 copy_engine[NEURON_COPY_ENGINES_MAX];
 	/** @copy_queue: Queue of each of them that the driver uses. */

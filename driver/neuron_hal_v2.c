@@ -61,6 +61,8 @@ static const struct neuron_hal_ops v2_ops = {
 
 const struct neuron_hal neuron_hal_trn1_virtual = {
 	.name = "trn1 (virtual)",
+	.instance = "Trn1",
+	.product = "Trainium1",
 	.ops = &v2_ops_virtual,
 	.arch = NEURON_ARCH_V2,
 	.quirks = NEURON_QUIRK_WINDOW_BY_SIZE,
@@ -76,6 +78,8 @@ const struct neuron_hal neuron_hal_trn1_virtual = {
 
 const struct neuron_hal neuron_hal_trn1 = {
 	.name = "trn1",
+	.instance = "Trn1",
+	.product = "Trainium1",
 	.ops = &v2_ops,
 	.arch = NEURON_ARCH_V2,
 	.quirks = NEURON_QUIRK_NO_EXEC,
@@ -88,6 +92,8 @@ const struct neuron_hal neuron_hal_trn1 = {
 
 const struct neuron_hal neuron_hal_inf2_virtual = {
 	.name = "inf2 (virtual)",
+	.instance = "Inf2",
+	.product = "Inferentia2",
 	.ops = &v2_ops_virtual,
 	.arch = NEURON_ARCH_V2,
 	.quirks = NEURON_QUIRK_WINDOW_BY_SIZE,
@@ -103,6 +109,8 @@ const struct neuron_hal neuron_hal_inf2_virtual = {
 
 const struct neuron_hal neuron_hal_inf2 = {
 	.name = "inf2",
+	.instance = "Inf2",
+	.product = "Inferentia2",
 	.ops = &v2_ops,
 	.arch = NEURON_ARCH_V2,
 	.quirks = NEURON_QUIRK_NO_EXEC,

@@ -11,6 +11,8 @@
 
 const struct neuron_hal neuron_hal_trn3_virtual = {
 	.name = "trn3 (virtual)",
+	.instance = "Trn3",
+	.product = "Trainium3",
 	.ops = &neuron_hal_ops_v3_virtual,
 	.arch = NEURON_ARCH_V4,
 	.quirks = NEURON_QUIRK_WINDOW_BY_SIZE,
@@ -39,6 +41,8 @@ const struct neuron_hal neuron_hal_trn3_virtual = {
 
 const struct neuron_hal neuron_hal_trn3 = {
 	.name = "trn3",
+	.instance = "Trn3",
+	.product = "Trainium3",
 	.ops = &neuron_hal_ops_v3,
 	.arch = NEURON_ARCH_V4,
 	.quirks = NEURON_QUIRK_NO_EXEC,

@@ -8,6 +8,7 @@
 #include <linux/io.h>
 #include <linux/minmax.h>
 #include <linux/overflow.h>
+#include <linux/slab.h>
 
 #include "neuron_compat.h"
 #include "neuron_hbm.h"
@@ -22,6 +23,7 @@ int neuron_hbm_init(struct neuron_hbm *hbm)
 {
 	mutex_init(&hbm->lock);
 	INIT_LIST_HEAD(&hbm->zero.blocks);
+	INIT_LIST_HEAD(&hbm->given);
 	return 0;
 }
 
@@ -158,14 +160,22 @@ u64 neuron_hbm_fini(struct neuron_hbm *hbm)
  */
 int neuron_hbm_alloc(struct neuron_hbm *hbm, u64 size, struct neuron_hbm_block *block)
 {
+	struct neuron_hbm_stack *stack;
 	int ret;
 
 	INIT_LIST_HEAD(&block->blocks);
+	block->saved = NULL;
+	block->code = false;
 	guard(mutex)(&hbm->lock);
 	ret = neuron_hbm_alloc_locked(hbm, size, block);
-	if (!ret)
-		hbm->used += size;
-	return ret;
+	if (ret)
+		return ret;
+	hbm->used += size;
+	stack = &hbm->stack[block->stack];
+	stack->used += size;
+	stack->peak = max(stack->peak, stack->used);
+	list_add_tail(&block->node, &hbm->given);
+	return 0;
 }
 
 /**
@@ -178,6 +188,9 @@ void neuron_hbm_free(struct neuron_hbm *hbm, struct neuron_hbm_block *block)
 	guard(mutex)(&hbm->lock);
 	gpu_buddy_free_list(&hbm->stack[block->stack].mm, &block->blocks, 0);
 	hbm->used -= block->size;
+	hbm->stack[block->stack].used -= block->size;
+	list_del(&block->node);
+	kvfree(block->saved);
 }
 
 /**

@@ -36,6 +36,12 @@ struct neuron_hbm_block {
 	unsigned int stack;
 	/** @pool: Share of the control group that it counts in; NULL without such a controller. */
 	struct dmem_cgroup_pool_state *pool;
+	/** @node: In &neuron_hbm.given. Protected by &neuron_hbm.lock. */
+	struct list_head node;
+	/** @code: It holds a program. */
+	bool code;
+	/** @saved: Its contents while the device sleeps, else NULL; under &neuron_hbm.lock. */
+	void *saved;
 };
 
 /**
@@ -48,6 +54,10 @@ struct neuron_hbm_stack {
 	u64 addr;
 	/** @window: Offset of that byte in the DRAM BAR. */
 	u64 window;
+	/** @used: Bytes of it that users have. Protected by &neuron_hbm.lock. */
+	u64 used;
+	/** @peak: Most that @used ever was. */
+	u64 peak;
 	/** @map: Write-combining mapping of all that can be given out; NULL without device. */
 	void __iomem *map;
 };
@@ -68,6 +78,8 @@ struct neuron_hbm {
 	u64 largest;
 	/** @used: Bytes that they have. */
 	u64 used;
+	/** @given: All that they have. */
+	struct list_head given;
 	/** @zero: Zeroes; belongs to the driver, neither in @total nor in @used. */
 	struct neuron_hbm_block zero;
 	/** @phys: CPU physical address of the DRAM BAR. */

@@ -13,8 +13,11 @@
 #include "neuron_copy.h"
 #include "neuron_ctx.h"
 #include "neuron_drv.h"
+#include "neuron_dump.h"
 #include "neuron_fw.h"
+#include "neuron_hwmon.h"
 #include "neuron_pci.h"
+#include "neuron_sysfs.h"
 
 /**
  * neuron_reg_read - Read a register
@@ -192,6 +195,7 @@ static void pci_stop(void *data)
 	neuron_health_stop(ndev);
 	neuron_ctx_release_all(ndev);
 	neuron_evict_stop(ndev);
+	neuron_dump_fini(ndev);
 }
 
 static int pci_init_dma(struct pci_dev *pdev, const struct neuron_hal *hal)
@@ -293,9 +297,14 @@ static int neuron_pci_probe(struct pci_dev *pdev, const struct pci_device_id *id
 	ret = drm_dev_register(&ndev->drm, 0);
 	if (ret)
 		return ret;
+	ret = neuron_sysfs_init(ndev);
+	if (ret)
+		drm_warn(&ndev->drm, "no tree for monitoring tools: %d\n", ret);
 	neuron_debugfs_init(ndev);
+	neuron_hwmon_init(ndev);
 	/* What a bus reset after an error goes back to. */
 	pci_save_state(pdev);
+	neuron_sleep_init(ndev);
 	drm_info(&ndev->drm,
 		 "%s: %u cores, %llu MiB of HBM, execution interface %u.%u, firmware %s\n",
 		 hal->name, ndev->cores, ndev->hbm.total / SZ_1M,
@@ -309,6 +318,7 @@ static void neuron_pci_remove(struct pci_dev *pdev)
 {
 	struct neuron_device *ndev = pci_get_drvdata(pdev);
 
+	neuron_sleep_fini(ndev);
 	/* Nobody inside waits for a device that is down. */
 	neuron_power_dead(ndev);
 	neuron_health_remove(ndev);
@@ -337,4 +347,5 @@ struct pci_driver neuron_pci_driver = {
 	.remove = neuron_pci_remove,
 	.shutdown = neuron_pci_shutdown,
 	.err_handler = &neuron_error_handlers,
+	.driver.pm = pm_ptr(&neuron_pm_ops),
 };

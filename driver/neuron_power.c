@@ -13,6 +13,7 @@
 #include <linux/pci.h>
 
 #include <drm/drm_drv.h>
+#include <drm/drm_file.h>
 
 #include "neuron_copy.h"
 #include "neuron_ctx.h"
@@ -74,6 +75,25 @@ void neuron_power_lock_settled(struct neuron_device *ndev)
 			return;
 		mutex_unlock(&ndev->reset_lock);
 	}
+}
+
+/**
+ * neuron_power_event - Tell user space that the device was reset, or is dead
+ * @ndev: device
+ * @dead: it takes a reset of the bus or another binding to make it work
+ *
+ * The uevents of drm_dev_wedged_event(), which wants a primary node that an
+ * accelerator has not.
+ *
+ * Context: Process, no lock held.
+ */
+void neuron_power_event(struct neuron_device *ndev, bool dead)
+{
+	char *event = dead ? "WEDGED=rebind,bus-reset" : "WEDGED=none";
+	char *env[2] = { event, NULL };
+
+	if (ndev->drm.registered)
+		kobject_uevent_env(&ndev->drm.accel->kdev->kobj, KOBJ_CHANGE, env);
 }
 
 /* What every start has in common. The device answers, its registers are mapped. */
@@ -140,8 +160,10 @@ static int power_back_locked(struct neuron_device *ndev)
 
 	lockdep_assert_held(&ndev->reset_lock);
 
+	ndev->resets++;
 	ret = power_start_hw(ndev);
 	if (ret) {
+		ndev->resets_failed++;
 		drm_err(&ndev->drm, "no use of the device until it is reset or bound again\n");
 		power_dead_locked(ndev);
 		return ret;
@@ -174,8 +196,50 @@ void neuron_power_down(struct neuron_device *ndev)
  */
 int neuron_power_back(struct neuron_device *ndev)
 {
-	guard(mutex)(&ndev->reset_lock);
-	return power_back_locked(ndev);
+	int ret;
+
+	scoped_guard(mutex, &ndev->reset_lock)
+		ret = power_back_locked(ndev);
+	if (ret)
+		neuron_power_event(ndev, true);
+	return ret;
+}
+
+/**
+ * neuron_power_pause - Nobody touches the device from now on, contexts stay
+ * @ndev: device, its contexts idle and held
+ *
+ * Context: Process, &neuron_device.reset_lock held.
+ */
+void neuron_power_pause(struct neuron_device *ndev)
+{
+	power_set(ndev, NEURON_DOWN);
+	neuron_copy_pause(ndev);
+}
+
+/**
+ * neuron_power_restart - Start the device after it lost everything
+ * @ndev: device that is down
+ *
+ * Context: Process, &neuron_device.reset_lock held.
+ * Return: 0, -ETIMEDOUT, -EIO, -ENODEV.
+ */
+int neuron_power_restart(struct neuron_device *ndev)
+{
+	power_set(ndev, NEURON_DOWN);
+	return power_start_hw(ndev);
+}
+
+/**
+ * neuron_power_continue - End of neuron_power_pause()
+ * @ndev: device that works
+ *
+ * Context: Process, &neuron_device.reset_lock held.
+ */
+void neuron_power_continue(struct neuron_device *ndev)
+{
+	neuron_copy_resume(ndev);
+	power_set(ndev, NEURON_UP);
 }
 
 /**
@@ -195,7 +259,7 @@ void neuron_power_dead(struct neuron_device *ndev)
 void neuron_power_recover_work(struct work_struct *work)
 {
 	struct neuron_device *ndev = container_of(work, struct neuron_device, recover_work);
-	int idx;
+	int idx, ret = -ECANCELED;
 
 	if (!drm_dev_enter(&ndev->drm, &idx))
 		return;
@@ -204,8 +268,10 @@ void neuron_power_recover_work(struct work_struct *work)
 			break;
 		drm_warn(&ndev->drm, "device reset\n");
 		power_down_locked(ndev);
-		power_back_locked(ndev);
+		ret = power_back_locked(ndev);
 	}
+	if (ret != -ECANCELED)
+		neuron_power_event(ndev, ret);
 	drm_dev_exit(idx);
 }
 

@@ -167,6 +167,7 @@ static struct neuron_prog *prog_create(struct neuron_file *nfile, const void *im
 		kvfree(prog);
 		return ERR_PTR(ret);
 	}
+	WRITE_ONCE(prog->hbm.code, true);
 	kref_init(&prog->ref);
 	prog->nfile = neuron_file_get(nfile);
 	prog->const_bytes = le32_to_cpu(header->const_bytes);

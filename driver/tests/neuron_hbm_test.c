@@ -43,6 +43,29 @@ static void neuron_hbm_counts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, neuron_hbm_used(hbm), 0);
 }
 
+/* Whoever saves HBM finds all that is given out, and only that. */
+static void neuron_hbm_lists_what_is_given(struct kunit *test)
+{
+	struct neuron_hbm *hbm = test->priv;
+	struct neuron_hbm_block a, b;
+
+	KUNIT_ASSERT_EQ(test, neuron_hbm_reserve_zero(hbm), 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&hbm->given));
+	KUNIT_ASSERT_EQ(test, neuron_hbm_alloc(hbm, SZ_1M, &a), 0);
+	KUNIT_ASSERT_EQ(test, neuron_hbm_alloc(hbm, SZ_2M, &b), 0);
+	KUNIT_EXPECT_PTR_EQ(test, list_first_entry(&hbm->given, struct neuron_hbm_block, node), &a);
+	KUNIT_EXPECT_PTR_EQ(test, list_last_entry(&hbm->given, struct neuron_hbm_block, node), &b);
+	KUNIT_EXPECT_NULL(test, a.saved);
+	KUNIT_EXPECT_EQ(test, hbm->stack[a.stack].used, SZ_1M);
+	KUNIT_EXPECT_EQ(test, hbm->stack[b.stack].used, SZ_2M);
+	neuron_hbm_free(hbm, &a);
+	KUNIT_EXPECT_PTR_EQ(test, list_first_entry(&hbm->given, struct neuron_hbm_block, node), &b);
+	neuron_hbm_free(hbm, &b);
+	KUNIT_EXPECT_TRUE(test, list_empty(&hbm->given));
+	KUNIT_EXPECT_EQ(test, hbm->stack[b.stack].used, 0);
+	KUNIT_EXPECT_EQ(test, hbm->stack[b.stack].peak, SZ_2M);
+}
+
 static void neuron_hbm_window_follows_address(struct kunit *test)
 {
 	struct neuron_hbm *hbm = test->priv;
@@ -172,6 +195,7 @@ static void neuron_hbm_names_what_was_lost(struct kunit *test)
 }
 
 static struct kunit_case neuron_hbm_cases[] = { KUNIT_CASE(neuron_hbm_counts),
+						KUNIT_CASE(neuron_hbm_lists_what_is_given),
 						KUNIT_CASE(neuron_hbm_window_follows_address),
 						KUNIT_CASE(neuron_hbm_runs_out_and_recovers),
 						KUNIT_CASE(neuron_hbm_tries_the_other_stack),

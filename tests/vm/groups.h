@@ -34,6 +34,8 @@ int fault_group_setup(void **state);
 int fault_group_teardown(void **state);
 extern const struct CMUnitTest life_tests[];
 extern const size_t life_tests_count;
+extern const struct CMUnitTest report_tests[];
+extern const size_t report_tests_count;
 extern const struct CMUnitTest reset_tests[];
 extern const size_t reset_tests_count;
 extern const struct CMUnitTest alloc_tests[];

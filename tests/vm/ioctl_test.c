@@ -24,21 +24,14 @@ static const struct group {
 	CMFixtureFunction setup, teardown;
 	bool by_hand;
 } groups[] = {
-	GROUP(args),
-	GROUP(memory),
-	GROUP(scrub),
-	GROUP(share),
-	GROUP(peer),
-	GROUP(pin),
-	GROUP(evict),
-	GROUP(links),
-	GROUP(launch),
-	GROUP(stream),
-	GROUP(alloc),
-	GROUP(reset),
-	GROUP(isolation),
-	GROUP(life),
-	BY_HAND(fault_inject, fault_group_setup, fault_group_teardown),
+	GROUP(args),   GROUP(memory),
+	GROUP(scrub),  GROUP(share),
+	GROUP(peer),   GROUP(pin),
+	GROUP(evict),  GROUP(links),
+	GROUP(launch), GROUP(stream),
+	GROUP(alloc),  GROUP(report),
+	GROUP(reset),  GROUP(isolation),
+	GROUP(life),   BY_HAND(fault_inject, fault_group_setup, fault_group_teardown),
 };
 
 static bool is_named(const struct group *group, int argc, char **argv)

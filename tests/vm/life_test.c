@@ -217,8 +217,41 @@ static void on_bus_error(int signal)
 	siglongjmp(bus_error, signal);
 }
 
-/* Unbound with everything in flight: fences end, calls fail, mappings fault; then it is back. */
-static void the_device_may_be_taken_away(void **state)
+static void unbind(const char *address)
+{
+	assert_ok(dev_driver_write("unbind", address));
+}
+
+static void bind_again(const char *address)
+{
+	assert_ok(dev_driver_write("bind", address));
+}
+
+static void write_file(const char *path, const char *value)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, value, strlen(value)), strlen(value));
+	close(fd);
+}
+
+static void unplug(const char *address)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/remove", address);
+	write_file(path, "1");
+}
+
+static void plug_in(const char *address)
+{
+	(void)address;
+	write_file("/sys/bus/pci/rescan", "1");
+}
+
+/* With everything in flight: fences end, calls fail, mappings fault; then it is back. */
+static void take_away(void (*away)(const char *address), void (*back)(const char *address))
 {
 	struct sigaction action = { .sa_handler = on_bus_error }, before;
 	uint32_t ctx, stall, sync, bo, copied;
@@ -228,7 +261,6 @@ static void the_device_may_be_taken_away(void **state)
 	char address[32];
 	int fd = dev_open();
 
-	(void)state;
 	snprintf(address, sizeof(address), "%s", dev_pci_address());
 	dev_debugfs_write("stall_detect", "0");
 	ctx = ctx_new(fd, 0);
@@ -242,7 +274,7 @@ static void the_device_may_be_taken_away(void **state)
 	assert_ok(launch(fd, ctx, stall, NULL, 0, sync));
 	assert_ok(copy_start(fd, bo, 0, bo_new(fd, MIB, BO_HOST), 0, MIB, copied));
 
-	assert_ok(dev_driver_write("unbind", address));
+	away(address);
 
 	/* The node is gone, but these do not ask the device. */
 	assert_errno(neuron_call(fd, DRM_IOCTL_NEURON_QUERY, &args), ENODEV);
@@ -258,11 +290,23 @@ static void the_device_may_be_taken_away(void **state)
 	assert_ok(munmap(mapped[1], 32 * MIB));
 	dev_close(fd);
 
-	assert_ok(dev_driver_write("bind", address));
+	back(address);
 	fd = dev_open();
 	assert_int_equal(dev_memory(fd).hbm_used, 0);
 	assert_still_works(fd);
 	dev_close(fd);
+}
+
+static void the_device_may_be_taken_away(void **state)
+{
+	(void)state;
+	take_away(unbind, bind_again);
+}
+
+static void the_device_may_be_unplugged(void **state)
+{
+	(void)state;
+	take_away(unplug, plug_in);
 }
 
 const struct CMUnitTest life_tests[] = {
@@ -273,5 +317,6 @@ const struct CMUnitTest life_tests[] = {
 	TEST(fdinfo_counts_time_and_memory),
 	/* Without the fixture, whose file would keep the old device. */
 	cmocka_unit_test(the_device_may_be_taken_away),
+	cmocka_unit_test(the_device_may_be_unplugged),
 };
 const size_t life_tests_count = sizeof(life_tests) / sizeof(life_tests[0]);
