@@ -75,20 +75,6 @@ static void ctx_report(struct neuron_ctx *ctx)
 		neuron_health_look(ctx->ndev);
 }
 
-/* Not those of a program that breaks a rule. */
-static bool ctx_fault_is_strange(u32 fault)
-{
-	switch (fault) {
-	case EXI_FAULT_BAD_QUEUE:
-	case EXI_FAULT_DEADLOCK:
-	case EXI_FAULT_BUS:
-	case EXI_FAULT_ECC:
-		return true;
-	default:
-		return false;
-	}
-}
-
 static void ctx_fault(struct neuron_ctx *ctx, const struct exi_record *record,
 		      const struct neuron_fence *fence)
 {
@@ -111,7 +97,7 @@ static void ctx_fault(struct neuron_ctx *ctx, const struct exi_record *record,
 	state->program = fence->program;
 	ctx->program_id = fence->program_id;
 	ctx_report(ctx);
-	if (ctx_fault_is_strange(state->fault))
+	if (ctx_device_fault(state->fault) || state->fault == EXI_FAULT_DEADLOCK)
 		neuron_dump_ctx(ctx, "a launch faulted");
 }
 
@@ -482,8 +468,6 @@ int neuron_ctx_start_queue(struct neuron_ctx *ctx)
 	u64 cq = base + offsetof(struct neuron_queue_mem, cq);
 	int ret;
 
-	/* The count of a ring that was there before starts anew: its reader sees the end. */
-	neuron_stream_detach(ctx, false);
 	ctx_write(ctx, EXI_Q_RING_LO, lower_32_bits(ring));
 	ctx_write(ctx, EXI_Q_RING_HI, upper_32_bits(ring));
 	ctx_write(ctx, EXI_Q_RING_LOG2, ilog2(NEURON_RING_ENTRIES));

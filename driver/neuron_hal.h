@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What differs between generations and revisions, as constant tables. A new
- * generation is a new neuron_hal_*.c; nothing else includes an address map, but
- * what V4 shares with V3.
+ * map is a new neuron_hal_*.c; nothing else includes an address map.
  */
 #ifndef __NEURON_HAL_H__
 #define __NEURON_HAL_H__
@@ -34,8 +33,6 @@ struct neuron_hal_ops {
 	/** @reset: Bring the whole device to its reset state; sleeps. 0, -ETIMEDOUT, -ENODEV. */
 	int (*reset)(struct neuron_device *ndev);
 };
-
-extern const struct neuron_hal_ops neuron_hal_ops_v3, neuron_hal_ops_v3_virtual;
 
 /**
  * struct neuron_hal - One row per generation and revision
@@ -104,6 +101,16 @@ struct neuron_hal {
 	/** @copy_engines: How many there are. */
 	u8 copy_engines;
 };
+
+/* What virtual devices of all generations have in common, for their tables. */
+#define NEURON_HAL_VIRTUAL                                                              \
+	.quirks = NEURON_QUIRK_WINDOW_BY_SIZE, .exi_bar = EXI_BAR, .reset_poll_ms = 10, \
+	.reset_max_ms = 30000
+
+/* And silicon of all generations. */
+#define NEURON_HAL_SILICON                                                   \
+	.quirks = NEURON_QUIRK_NO_EXEC, .reset_poll_ms = MBOX_RESET_POLL_MS, \
+	.reset_max_ms = MBOX_RESET_MAX_MS
 
 extern const struct neuron_hal neuron_hal_trn1, neuron_hal_trn1_virtual;
 extern const struct neuron_hal neuron_hal_inf2, neuron_hal_inf2_virtual;

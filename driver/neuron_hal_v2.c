@@ -41,7 +41,7 @@ static const struct neuron_hal_ops v2_ops_virtual = {
 	.reset = neuron_hal_reset_virtual,
 };
 
-static const struct neuron_hal_ops v2_ops = {
+static const struct neuron_hal_ops v2_ops_silicon = {
 	.hbm_addr = v2_hbm_addr,
 	.hbm_window = v2_hbm_window,
 	.udma = v2_udma,
@@ -50,73 +50,46 @@ static const struct neuron_hal_ops v2_ops = {
 };
 
 /* The wrapper of a host engine lies right behind it. */
-#define V2_COMMON                                                                         \
-	.dma_bits = 44, .host_base = V2_DEV_HOST, .neighbour = V2_DEV_NEIGHBOUR_0,        \
-	.neighbour_dist = V2_DEV_NEIGHBOUR_DIST, .fw_carveout = V2_FW_CARVEOUT,           \
-	.apb_bytes = V2_BAR_APB + V2_APB_BYTES, .misc_ram = V2_BAR_APB + V2_APB_MISC_RAM, \
-	.misc_ram_addr = V2_DEV_MISC_RAM, .misc_ram_bytes = 0x1000,                       \
-	.udma_bytes = V2_APB_UDMA_BYTES + V2_APB_SDMA_BYTES, .stop_ms = 2000,             \
-	.copy_engine = { V2_UDMA_D2H, V2_UDMA_H2D }, .copy_queue = 0,                     \
+#define V2_COMMON                                                                                  \
+	.arch = NEURON_ARCH_V2, .dram_bar = V3_BAR_DRAM, .dma_bits = 44, .host_base = V2_DEV_HOST, \
+	.neighbour = V2_DEV_NEIGHBOUR_0, .neighbour_dist = V2_DEV_NEIGHBOUR_DIST,                  \
+	.fw_carveout = V2_FW_CARVEOUT, .apb_bytes = V2_BAR_APB + V2_APB_BYTES,                     \
+	.misc_ram = V2_BAR_APB + V2_APB_MISC_RAM, .misc_ram_addr = V2_DEV_MISC_RAM,                \
+	.misc_ram_bytes = 0x1000, .udma_bytes = V2_APB_UDMA_BYTES + V2_APB_SDMA_BYTES,             \
+	.stop_ms = 2000, .copy_engine = { V2_UDMA_D2H, V2_UDMA_H2D }, .copy_queue = 0,             \
 	.copy_engines = V2_UDMA_HOST_ENGINES
+
+#define V2_VIRTUAL                                                                         \
+	.ops = &v2_ops_virtual, .apb_bar = V2_BAR_QEMU,                                    \
+	.reset_reg = V2_BAR_APB + V2_APB_QEMU_RESET, .reset_value = 1, NEURON_HAL_VIRTUAL, \
+	V2_COMMON
+
+#define V2_SILICON .ops = &v2_ops_silicon, .apb_bar = V2_BAR, NEURON_HAL_SILICON, V2_COMMON
 
 const struct neuron_hal neuron_hal_trn1_virtual = {
 	.name = "trn1 (virtual)",
 	.instance = "Trn1",
 	.product = "Trainium1",
-	.ops = &v2_ops_virtual,
-	.arch = NEURON_ARCH_V2,
-	.quirks = NEURON_QUIRK_WINDOW_BY_SIZE,
-	.apb_bar = V2_BAR_QEMU,
-	.dram_bar = V3_BAR_DRAM,
-	.exi_bar = EXI_BAR,
-	V2_COMMON,
-	.reset_reg = V2_BAR_APB + V2_APB_QEMU_RESET,
-	.reset_value = 1,
-	.reset_poll_ms = 10,
-	.reset_max_ms = 30000,
+	V2_VIRTUAL,
 };
 
 const struct neuron_hal neuron_hal_trn1 = {
 	.name = "trn1",
 	.instance = "Trn1",
 	.product = "Trainium1",
-	.ops = &v2_ops,
-	.arch = NEURON_ARCH_V2,
-	.quirks = NEURON_QUIRK_NO_EXEC,
-	.apb_bar = V2_BAR,
-	.dram_bar = V3_BAR_DRAM,
-	V2_COMMON,
-	.reset_poll_ms = MBOX_RESET_POLL_MS,
-	.reset_max_ms = MBOX_RESET_MAX_MS,
+	V2_SILICON,
 };
 
 const struct neuron_hal neuron_hal_inf2_virtual = {
 	.name = "inf2 (virtual)",
 	.instance = "Inf2",
 	.product = "Inferentia2",
-	.ops = &v2_ops_virtual,
-	.arch = NEURON_ARCH_V2,
-	.quirks = NEURON_QUIRK_WINDOW_BY_SIZE,
-	.apb_bar = V2_BAR_QEMU,
-	.dram_bar = V3_BAR_DRAM,
-	.exi_bar = EXI_BAR,
-	V2_COMMON,
-	.reset_reg = V2_BAR_APB + V2_APB_QEMU_RESET,
-	.reset_value = 1,
-	.reset_poll_ms = 10,
-	.reset_max_ms = 30000,
+	V2_VIRTUAL,
 };
 
 const struct neuron_hal neuron_hal_inf2 = {
 	.name = "inf2",
 	.instance = "Inf2",
 	.product = "Inferentia2",
-	.ops = &v2_ops,
-	.arch = NEURON_ARCH_V2,
-	.quirks = NEURON_QUIRK_NO_EXEC,
-	.apb_bar = V2_BAR,
-	.dram_bar = V3_BAR_DRAM,
-	V2_COMMON,
-	.reset_poll_ms = MBOX_RESET_POLL_MS,
-	.reset_max_ms = MBOX_RESET_MAX_MS,
+	V2_SILICON,
 };

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Generation V3: trn2. Sources of the numbers: see the headers in hw/. */
+/*
+ * Generations V3 and V4: trn2 and trn3, which has trn2's map and procedures.
+ * Sources of the numbers: see the headers in hw/.
+ */
 
 #include <linux/types.h>
 
@@ -31,7 +34,7 @@ static u32 v3_core_notify(unsigned int core)
 	return V3_APB_CORE_NOTIFY(core);
 }
 
-const struct neuron_hal_ops neuron_hal_ops_v3_virtual = {
+static const struct neuron_hal_ops v3_ops_virtual = {
 	.hbm_addr = v3_hbm_addr,
 	.hbm_window = v3_hbm_window,
 	.udma = v3_udma,
@@ -39,7 +42,7 @@ const struct neuron_hal_ops neuron_hal_ops_v3_virtual = {
 	.reset = neuron_hal_reset_virtual,
 };
 
-const struct neuron_hal_ops neuron_hal_ops_v3 = {
+static const struct neuron_hal_ops v3_ops_silicon = {
 	.hbm_addr = v3_hbm_addr,
 	.hbm_window = v3_hbm_window,
 	.udma = v3_udma,
@@ -47,62 +50,51 @@ const struct neuron_hal_ops neuron_hal_ops_v3 = {
 	.reset = neuron_hal_reset_silicon,
 };
 
+#define V3_COMMON                                                                                  \
+	.dram_bar = V3_BAR_DRAM, .dma_bits = 46, .host_base = V3_DEV_HOST,                         \
+	.neighbour = V3_DEV_NEIGHBOUR_0, .neighbour_dist = V3_DEV_NEIGHBOUR_DIST,                  \
+	.fw_carveout = V3_HBM_FW_CARVEOUT, .apb_bytes = V3_APB_BYTES, .misc_ram = V3_APB_MISC_RAM, \
+	.misc_ram_addr = V3_DEV_MISC_RAM, .misc_ram_bytes = V3_APB_MISC_RAM_BYTES,                 \
+	.udma_bytes = V3_APB_UDMA_BYTES, .sdma_beats = SDMA_BEATS_START, .stop_ms = 2000,          \
+	.copy_engine = { V3_UDMA_D2H_0, V3_UDMA_H2D_0, V3_UDMA_D2H_1, V3_UDMA_H2D_1 },             \
+	.copy_queue = 0, .copy_engines = V3_UDMA_HOST_ENGINES
+
+#define V3_VIRTUAL                                                                          \
+	.ops = &v3_ops_virtual, .apb_bar = V3_BAR_APB_QEMU, .reset_reg = V3_APB_QEMU_RESET, \
+	NEURON_HAL_VIRTUAL, V3_COMMON
+
+#define V3_SILICON .ops = &v3_ops_silicon, .apb_bar = V3_BAR_APB, NEURON_HAL_SILICON, V3_COMMON
+
 const struct neuron_hal neuron_hal_trn2_virtual = {
 	.name = "trn2 (virtual)",
 	.fw_name = "neuron/trn2-mgmt.bin",
-	.ops = &neuron_hal_ops_v3_virtual,
 	.instance = "Trn2",
 	.product = "Trainium2",
 	.arch = NEURON_ARCH_V3,
-	.quirks = NEURON_QUIRK_WINDOW_BY_SIZE,
-	.apb_bar = V3_BAR_APB_QEMU,
-	.dram_bar = V3_BAR_DRAM,
-	.exi_bar = EXI_BAR,
-	.dma_bits = 46,
-	.host_base = V3_DEV_HOST,
-	.neighbour = V3_DEV_NEIGHBOUR_0,
-	.neighbour_dist = V3_DEV_NEIGHBOUR_DIST,
-	.fw_carveout = V3_HBM_FW_CARVEOUT,
-	.apb_bytes = V3_APB_BYTES,
-	.misc_ram = V3_APB_MISC_RAM,
-	.misc_ram_addr = V3_DEV_MISC_RAM,
-	.misc_ram_bytes = V3_APB_MISC_RAM_BYTES,
-	.reset_reg = V3_APB_QEMU_RESET,
-	.udma_bytes = V3_APB_UDMA_BYTES,
-	.sdma_beats = SDMA_BEATS_START,
-	.reset_poll_ms = 10,
-	.reset_max_ms = 30000,
-	.stop_ms = 2000,
 	.power_max_uw = 250000000, /* ours: no public figure */
-	.copy_engine = { V3_UDMA_D2H_0, V3_UDMA_H2D_0, V3_UDMA_D2H_1, V3_UDMA_H2D_1 },
-	.copy_queue = 0,
-	.copy_engines = V3_UDMA_HOST_ENGINES,
+	V3_VIRTUAL,
 };
 
 const struct neuron_hal neuron_hal_trn2 = {
 	.name = "trn2",
-	.ops = &neuron_hal_ops_v3,
 	.instance = "Trn2",
 	.product = "Trainium2",
 	.arch = NEURON_ARCH_V3,
-	.quirks = NEURON_QUIRK_NO_EXEC,
-	.apb_bar = V3_BAR_APB,
-	.dram_bar = V3_BAR_DRAM,
-	.dma_bits = 46,
-	.host_base = V3_DEV_HOST,
-	.neighbour = V3_DEV_NEIGHBOUR_0,
-	.neighbour_dist = V3_DEV_NEIGHBOUR_DIST,
-	.fw_carveout = V3_HBM_FW_CARVEOUT,
-	.apb_bytes = V3_APB_BYTES,
-	.misc_ram = V3_APB_MISC_RAM,
-	.misc_ram_addr = V3_DEV_MISC_RAM,
-	.misc_ram_bytes = V3_APB_MISC_RAM_BYTES,
-	.udma_bytes = V3_APB_UDMA_BYTES,
-	.sdma_beats = SDMA_BEATS_START,
-	.reset_poll_ms = MBOX_RESET_POLL_MS,
-	.reset_max_ms = MBOX_RESET_MAX_MS,
-	.stop_ms = 2000,
-	.copy_engine = { V3_UDMA_D2H_0, V3_UDMA_H2D_0, V3_UDMA_D2H_1, V3_UDMA_H2D_1 },
-	.copy_queue = 0,
-	.copy_engines = V3_UDMA_HOST_ENGINES,
+	V3_SILICON,
+};
+
+const struct neuron_hal neuron_hal_trn3_virtual = {
+	.name = "trn3 (virtual)",
+	.instance = "Trn3",
+	.product = "Trainium3",
+	.arch = NEURON_ARCH_V4,
+	V3_VIRTUAL,
+};
+
+const struct neuron_hal neuron_hal_trn3 = {
+	.name = "trn3",
+	.instance = "Trn3",
+	.product = "Trainium3",
+	.arch = NEURON_ARCH_V4,
+	V3_SILICON,
 };

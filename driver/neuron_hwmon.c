@@ -30,25 +30,13 @@ static umode_t hwmon_is_visible(const void *data, enum hwmon_sensor_types type, 
 	return 0444;
 }
 
-/* A register of the mailbox, of a device that is there and awake. 0, -ENODATA, -ENODEV. */
 static int hwmon_register(struct neuron_device *ndev, u32 reg, u32 *value)
 {
 	int ret, idx;
 
 	if (!drm_dev_enter(&ndev->drm, &idx))
 		return -ENODEV;
-	ret = -ENODATA;
-	if (!neuron_sleep_get_if_used(ndev))
-		goto out;
-	scoped_guard(mutex, &ndev->reset_lock) {
-		if (ndev->power != NEURON_UP)
-			break;
-		*value = neuron_reg_read(&ndev->misc, reg);
-		if (*value != MBOX_NOT_READY && *value != U32_MAX)
-			ret = 0;
-	}
-	neuron_sleep_put(ndev);
-out:
+	ret = neuron_power_peek(ndev, reg, value);
 	drm_dev_exit(idx);
 	return ret;
 }

@@ -20,6 +20,7 @@
 #include "neuron_drv.h"
 #include "neuron_fw.h"
 #include "neuron_hal.h"
+#include "neuron_mailbox.h"
 #include "neuron_power.h"
 
 static void power_set(struct neuron_device *ndev, enum neuron_power power)
@@ -75,6 +76,31 @@ void neuron_power_lock_settled(struct neuron_device *ndev)
 			return;
 		mutex_unlock(&ndev->reset_lock);
 	}
+}
+
+/**
+ * neuron_power_peek - Read a register of the mailbox without waking the device up
+ * @ndev: device
+ * @reg: MBOX_*
+ * @value: what it read
+ *
+ * Return: 0, -ENODATA: it sleeps, is being reset, or does not answer.
+ */
+int neuron_power_peek(struct neuron_device *ndev, u32 reg, u32 *value)
+{
+	int ret = -ENODATA;
+
+	if (!neuron_sleep_get_if_used(ndev))
+		return -ENODATA;
+	scoped_guard(mutex, &ndev->reset_lock) {
+		if (ndev->power != NEURON_UP)
+			break;
+		*value = neuron_reg_read(&ndev->misc, reg);
+		if (*value != MBOX_NOT_READY && *value != U32_MAX)
+			ret = 0;
+	}
+	neuron_sleep_put(ndev);
+	return ret;
 }
 
 /**

@@ -19,6 +19,7 @@ enum neuron_power {
 };
 
 int neuron_power_start(struct neuron_device *ndev);
+int neuron_power_peek(struct neuron_device *ndev, u32 reg, u32 *value);
 int neuron_power_lock(struct neuron_device *ndev);
 void neuron_power_unlock(struct neuron_device *ndev);
 void neuron_power_lock_settled(struct neuron_device *ndev);

@@ -90,6 +90,7 @@ static void ctx_unpark(struct neuron_ctx *ctx, int unused)
 {
 	if (!ctx->parked)
 		return;
+	/* The count of its ring starts anew too: a reader sees the end. */
 	neuron_stream_detach(ctx, false);
 	memset(ctx->mem, 0, sizeof(*ctx->mem));
 	if (neuron_ctx_start_queue(ctx))

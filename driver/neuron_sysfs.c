@@ -139,24 +139,16 @@ static int sysfs_ecc(struct neuron_device *ndev, u32 first, unsigned int count, 
 {
 	unsigned int i;
 	u32 reg;
-	int ret = -ENODATA;
+	int ret;
 
-	if (!neuron_sleep_get_if_used(ndev))
-		return -ENODATA;
-	scoped_guard(mutex, &ndev->reset_lock) {
-		if (ndev->power != NEURON_UP)
-			break;
-		*value = 0;
-		ret = 0;
-		for (i = 0; i < count; i++) {
-			reg = neuron_reg_read(&ndev->misc, first + i * sizeof(u32));
-			if (reg == MBOX_NOT_READY || reg == U32_MAX)
-				ret = -ENODATA;
-			*value += FIELD_GET(MBOX_ECC_UNCORRECTED, reg);
-		}
+	*value = 0;
+	for (i = 0; i < count; i++) {
+		ret = neuron_power_peek(ndev, first + i * sizeof(u32), &reg);
+		if (ret)
+			return ret;
+		*value += FIELD_GET(MBOX_ECC_UNCORRECTED, reg);
 	}
-	neuron_sleep_put(ndev);
-	return ret;
+	return 0;
 }
 
 static u64 sysfs_faults(struct neuron_core *core, u32 mask)
