@@ -397,19 +397,6 @@ static void lane_fail(struct nm_inproc *ip, struct ip_lane *lane)
 	}
 }
 
-static bool lane_stuck(struct ip_lane *lane, uint64_t now)
-{
-	if (lane->batch_head == lane->batch_tail || lane->watched != lane->batch_head) {
-		lane->watched = lane->batch_head;
-		lane->since_ns = now;
-		return false;
-	}
-	/* The first batch ever is on its way at the first look. */
-	if (!lane->since_ns)
-		lane->since_ns = now;
-	return now - lane->since_ns > IP_COPY_TIMEOUT_NS;
-}
-
 void ip_lane_watch(struct nm_inproc *ip)
 {
 	const uint64_t now = ip_now_ns();
@@ -418,7 +405,8 @@ void ip_lane_watch(struct nm_inproc *ip)
 		struct ip_lane *lane = &ip->lane[i];
 
 		ip_lane_drain(ip, lane); /* an interrupt may have been lost */
-		if (!lane_stuck(lane, now))
+		if (ip_watch_ns(&lane->watch, lane->batch_head != lane->batch_tail,
+				lane->batch_head, now) <= IP_COPY_TIMEOUT_NS)
 			continue;
 		ip_log(ip, NM_LOG_ERROR, "UDMA engine %u queue %u stands still: device given up",
 		       lane->engine, lane->queue);

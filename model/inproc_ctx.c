@@ -469,20 +469,15 @@ void ip_ctx_free_all(struct nm_inproc *ip)
 /* Has the core had work, and finished none, for longer than a launch may take? */
 static bool core_stuck(struct nm_inproc *ip, unsigned int core, uint64_t now)
 {
+	const uint64_t limit = ip->config.exec_timeout_ns;
 	struct ip_ctx *ctx;
 	bool busy = false;
+	uint64_t ns;
 
 	for (ctx = TAILQ_FIRST(&ip->all_ctxs); ctx; ctx = TAILQ_NEXT(ctx, all))
 		busy |= ctx->core == core && ctx->completed != ctx->rung;
-	if (!busy || ip->core_done[core] != ip->core_watched[core]) {
-		ip->core_watched[core] = ip->core_done[core];
-		ip->core_since_ns[core] = busy ? now : 0;
-		return false;
-	}
-	if (!ip->core_since_ns[core])
-		ip->core_since_ns[core] = now;
-	return ip->config.exec_timeout_ns &&
-	       now - ip->core_since_ns[core] > ip->config.exec_timeout_ns;
+	ns = ip_watch_ns(&ip->core_watch[core], busy, ip->core_done[core], now);
+	return limit && ns > limit;
 }
 
 /* Aborts the context's launch if the core is running it. Without the lock. */
@@ -531,7 +526,7 @@ static void stop_running(struct nm_inproc *ip, unsigned int core)
 	pthread_mutex_lock(&ip->lock);
 	for (unsigned int i = 0; i < n; i++)
 		ip_ctx_put(list[i]);
-	ip->core_since_ns[core] = 0;
+	ip->core_watch[core].since_ns = 0;
 }
 
 void ip_ctx_watch(struct nm_inproc *ip)

@@ -165,6 +165,20 @@ struct ip_batch {
 	bool barrier;
 };
 
+/* What the watchdog remembers of something that counts what it has done. */
+struct ip_watch {
+	uint32_t done; /* the count at since_ns */
+	uint64_t since_ns; /* 0: it had nothing to do, or was never looked at */
+};
+
+/* For how long it has been busy without doing anything, as far as looks have shown, ns. */
+static inline uint64_t ip_watch_ns(struct ip_watch *w, bool busy, uint32_t done, uint64_t now)
+{
+	if (!busy || done != w->done || !w->since_ns)
+		*w = (struct ip_watch){ .done = done, .since_ns = busy ? now : 0 };
+	return busy ? now - w->since_ns : 0;
+}
+
 /* One queue of a UDMA host engine. */
 struct ip_lane {
 	unsigned int engine, queue, vector;
@@ -184,8 +198,7 @@ struct ip_lane {
 	struct ip_batch batch[IP_LANE_BATCHES];
 	struct ip_copies copies; /* not wholly in the rings yet */
 	uint64_t load; /* bytes given to this lane and not done */
-	uint32_t watched; /* batch_head at since_ns */
-	uint64_t since_ns;
+	struct ip_watch watch;
 };
 
 TAILQ_HEAD(ip_ctxs, ip_ctx);
@@ -224,8 +237,7 @@ struct nm_inproc {
 	struct ip_ctxs all_ctxs, blocked_ctxs, ready_ctxs;
 	uint64_t queues_used[NM_CORES]; /* bit q */
 	uint32_t core_done[NM_CORES]; /* launches, counts up */
-	uint32_t core_watched[NM_CORES];
-	uint64_t core_since_ns[NM_CORES];
+	struct ip_watch core_watch[NM_CORES];
 
 	struct ip_lane lane[IP_LANES];
 	unsigned int lanes; /* of them in use: one a core of the chip */

@@ -114,22 +114,7 @@ static void throttle(void **state)
 
 static struct fixture *chip(const char *name, bool silicon)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-	const struct nm_config config = { .chip = name,
-					  .silicon = silicon,
-					  .hbm_bytes = HBM_STACK,
-					  .log_level = NM_LOG_GUEST,
-					  .log = fixture_log,
-					  .irq = fixture_irq,
-					  .user = f };
-
-	assert_int_equal(nm_device_create(&config, &f->dev), 0);
-	f->host = aligned_alloc(4096, HOST_BYTES);
-	memset(f->host, 0, HOST_BYTES);
-	assert_int_equal(
-		nm_dma_map(f->dev, HOST_IOVA, HOST_BYTES, f->host, NM_DMA_READ | NM_DMA_WRITE), 0);
-	nm_enable(f->dev);
-	return f;
+	return fixture_create((struct nm_config){ .chip = name, .silicon = silicon });
 }
 
 static uint32_t exi(struct fixture *f, uint32_t reg)

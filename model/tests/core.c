@@ -61,21 +61,6 @@ static void wait_running(struct rig *r)
 	fail_msg("the launch does not start");
 }
 
-static int setup(void **state)
-{
-	struct rig *r = rig_create();
-
-	rig_queue(r, 0, 1);
-	*state = r;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	rig_destroy(*state);
-	return 0;
-}
-
 /* --- queues ------------------------------------------------------------------------------ */
 
 static void test_registers(void **state)
@@ -827,29 +812,29 @@ static void test_poison(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_registers, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_laps, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_bad_setup, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_doorbell_overrun, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_bad_entries, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_bus, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_slots, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_pipeline, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_transfer_takes_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_deadlock, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_semaphore_overflow, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hang_and_abort, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hang_and_others, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hang_and_reset, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_abort_long_transfer, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_priority, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_scrub, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_sbuf_window, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cache, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_determinism, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_injected_hang, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_throttle, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_poison, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_registers, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_laps, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_bad_setup, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_doorbell_overrun, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_bad_entries, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_bus, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_slots, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_pipeline, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_transfer_takes_time, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_deadlock, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_semaphore_overflow, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_hang_and_abort, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_hang_and_others, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_hang_and_reset, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_abort_long_transfer, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_priority, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_scrub, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_sbuf_window, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_cache, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_determinism, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_injected_hang, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_throttle, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_poison, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

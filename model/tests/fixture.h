@@ -49,25 +49,29 @@ static inline void fixture_log(void *user, int level, const char *text)
 	f->messages++;
 }
 
-static inline int fixture_setup(void **state)
+/* A device as config says, but for its memory and who hears of it. */
+static inline struct fixture *fixture_create(struct nm_config config)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	const struct nm_config config = { .cores = 2,
-					  .hbm_bytes = HBM_STACK,
-					  .serial = 0x1122334455667788,
-					  .device_id = 7,
-					  .log_level = NM_LOG_GUEST,
-					  .log = fixture_log,
-					  .irq = fixture_irq,
-					  .user = f };
 
+	config.hbm_bytes = HBM_STACK;
+	config.log_level = NM_LOG_GUEST;
+	config.log = fixture_log;
+	config.irq = fixture_irq;
+	config.user = f;
 	assert_int_equal(nm_device_create(&config, &f->dev), 0);
 	f->host = aligned_alloc(4096, HOST_BYTES);
 	memset(f->host, 0, HOST_BYTES);
 	assert_int_equal(
 		nm_dma_map(f->dev, HOST_IOVA, HOST_BYTES, f->host, NM_DMA_READ | NM_DMA_WRITE), 0);
 	nm_enable(f->dev);
-	*state = f;
+	return f;
+}
+
+static inline int fixture_setup(void **state)
+{
+	*state = fixture_create(
+		(struct nm_config){ .cores = 2, .serial = 0x1122334455667788, .device_id = 7 });
 	return 0;
 }
 

@@ -343,4 +343,20 @@ static inline struct exi_record rig_program(struct rig *r, struct program *p,
 	return rec;
 }
 
+/* cmocka fixture: *state is a core with queue 0 enabled for owner 1. */
+static inline int rig_setup(void **state)
+{
+	struct rig *r = rig_create();
+
+	rig_queue(r, 0, 1);
+	*state = r;
+	return 0;
+}
+
+static inline int rig_teardown(void **state)
+{
+	rig_destroy(*state);
+	return 0;
+}
+
 #endif /* TEST_RIG_H */

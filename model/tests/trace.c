@@ -10,21 +10,6 @@ static const struct exi_slot rw_slot = { .base = 0x100000,
 					 .size = 0x1000,
 					 .rights = EXI_SLOT_READ | EXI_SLOT_WRITE };
 
-static int setup(void **state)
-{
-	struct rig *r = rig_create();
-
-	rig_queue(r, 0, 1);
-	*state = r;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	rig_destroy(*state);
-	return 0;
-}
-
 /* A transfer on the sync engine, three instructions of the vector engine that wait for it. */
 static struct exi_launch load(struct rig *r)
 {
@@ -191,10 +176,10 @@ static void test_fault(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_entries, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_laps, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_unusable_rings, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_fault, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_entries, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_laps, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_unusable_rings, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_fault, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
