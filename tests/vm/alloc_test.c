@@ -19,15 +19,6 @@
 
 static const char fail_nth[] = "/proc/thread-self/fail-nth";
 
-static void write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		fail_msg("can't write '%s' to %s: %s", text, path, strerror(errno));
-	close(fd);
-}
-
 /* Allocations that may sleep fail too; the kernel does not tell of each. */
 static int alloc_setup(void **state)
 {
@@ -43,8 +34,8 @@ static int alloc_setup(void **state)
 	if (access(fail_nth, W_OK))
 		return dev_setup(state);
 	for (int i = 0; i < 2; i++) {
-		write_file(on[i], "N");
-		write_file(quiet[i], "0");
+		file_write(on[i], "N");
+		file_write(quiet[i], "0");
 	}
 	return dev_setup(state);
 }

@@ -161,7 +161,7 @@ void dev_wait_hbm(int fd, uint64_t used)
 	assert_int_equal(dev_memory(fd).hbm_used, used);
 }
 
-static void write_file(const char *path, const char *value)
+void file_write(const char *path, const char *value)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 
@@ -197,7 +197,7 @@ void dev_debugfs_write(const char *name, const char *value)
 	char path[128];
 
 	snprintf(path, sizeof(path), "/sys/kernel/debug/accel/%s/%s", dev_pci_address(), name);
-	write_file(path, value);
+	file_write(path, value);
 }
 
 void dev_param_write(const char *name, const char *value)
@@ -205,7 +205,7 @@ void dev_param_write(const char *name, const char *value)
 	char path[128];
 
 	snprintf(path, sizeof(path), "/sys/module/neuron/parameters/%s", name);
-	write_file(path, value);
+	file_write(path, value);
 }
 
 int dev_driver_write(const char *name, const char *address)
@@ -221,6 +221,27 @@ int dev_driver_write(const char *name, const char *address)
 		ret = -errno;
 	close(fd);
 	return ret;
+}
+
+/* --- bytes ----------------------------------------------------------------- */
+
+uint8_t bytes_pattern(uint64_t i, uint32_t seed)
+{
+	return (uint8_t)((i * 2654435761u + seed * 977) >> 13);
+}
+
+void bytes_fill(uint8_t *p, uint64_t n, uint32_t seed)
+{
+	for (uint64_t i = 0; i < n; i++)
+		p[i] = bytes_pattern(i, seed);
+}
+
+void bytes_assert(const uint8_t *p, uint64_t n, uint32_t seed)
+{
+	for (uint64_t i = 0; i < n; i++)
+		if (p[i] != bytes_pattern(i, seed))
+			fail_msg("byte %llu is 0x%x, not 0x%x", (unsigned long long)i, p[i],
+				 bytes_pattern(i, seed));
 }
 
 /* --- buffers -------------------------------------------------------------- */

@@ -55,6 +55,16 @@ int dev_driver_write(const char *name, const char *address);
 /* PCI address of the device of dev_open(), as sysfs writes it. */
 const char *dev_pci_address(void);
 
+/* Writes a text to a file that exists. */
+void file_write(const char *path, const char *text);
+
+/* --- bytes ---------------------------------------------------------------- */
+
+/* Byte i of a sequence that each seed has another of; all n of it; that it is there. */
+uint8_t bytes_pattern(uint64_t i, uint32_t seed);
+void bytes_fill(uint8_t *p, uint64_t n, uint32_t seed);
+void bytes_assert(const uint8_t *p, uint64_t n, uint32_t seed);
+
 /* --- buffers -------------------------------------------------------------- */
 
 int bo_try(int fd, uint64_t size, uint32_t flags, uint32_t *handle);

@@ -227,27 +227,18 @@ static void bind_again(const char *address)
 	assert_ok(dev_driver_write("bind", address));
 }
 
-static void write_file(const char *path, const char *value)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, value, strlen(value)), strlen(value));
-	close(fd);
-}
-
 static void unplug(const char *address)
 {
 	char path[96];
 
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/remove", address);
-	write_file(path, "1");
+	file_write(path, "1");
 }
 
 static void plug_in(const char *address)
 {
 	(void)address;
-	write_file("/sys/bus/pci/rescan", "1");
+	file_write("/sys/bus/pci/rescan", "1");
 }
 
 /* With everything in flight: fences end, calls fail, mappings fault; then it is back. */

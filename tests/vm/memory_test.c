@@ -10,25 +10,6 @@
 
 #define MIB (1ull << 20)
 
-static uint8_t pattern(uint64_t i, uint32_t seed)
-{
-	return (uint8_t)((i * 2654435761u + seed) >> 13);
-}
-
-static void fill(uint8_t *p, uint64_t n, uint32_t seed)
-{
-	for (uint64_t i = 0; i < n; i++)
-		p[i] = pattern(i, seed);
-}
-
-static void assert_filled(const uint8_t *p, uint64_t n, uint32_t seed)
-{
-	for (uint64_t i = 0; i < n; i++)
-		if (p[i] != pattern(i, seed))
-			fail_msg("byte %llu is 0x%x, not 0x%x", (unsigned long long)i, p[i],
-				 pattern(i, seed));
-}
-
 static void assert_zero(const uint8_t *p, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++)
@@ -76,19 +57,19 @@ static void mappings_show_the_buffer(void **state)
 	uint32_t host = bo_new(FD, 256 * 1024, BO_HOST | BO_MMAP);
 	uint8_t *h = bo_map(FD, hbm), *m = bo_map(FD, host), *again;
 
-	fill(h, 256 * 1024, 1);
+	bytes_fill(h, 256 * 1024, 1);
 	copy_now(FD, host, 0, hbm, 0, 256 * 1024);
-	assert_filled(m, 256 * 1024, 1);
-	fill(m, 256 * 1024, 2);
+	bytes_assert(m, 256 * 1024, 1);
+	bytes_fill(m, 256 * 1024, 2);
 	copy_now(FD, hbm, 0, host, 0, 256 * 1024);
-	assert_filled(h, 256 * 1024, 2);
+	bytes_assert(h, 256 * 1024, 2);
 
 	/* A second mapping, and a part of the first after the rest is gone. */
 	again = bo_map(FD, hbm);
 	assert_ok(munmap(h, 64 * 1024));
 	assert_ok(munmap(h + 192 * 1024, 64 * 1024));
 	h[100000] ^= 0xff;
-	assert_int_equal(again[100000], pattern(100000, 2) ^ 0xff);
+	assert_int_equal(again[100000], bytes_pattern(100000, 2) ^ 0xff);
 	assert_ok(munmap(h + 64 * 1024, 128 * 1024));
 
 	/* A mapping keeps the memory after the handle is closed. */
@@ -108,11 +89,11 @@ static void round_trip(int fd, uint64_t size, uint64_t host_at, uint64_t hbm_at)
 	uint32_t other = bo_new(fd, size + hbm_at + 3, BO_HBM);
 	uint8_t *pa = bo_map(fd, a), *pb = bo_map(fd, b);
 
-	fill(pa + host_at, size, (uint32_t)size);
+	bytes_fill(pa + host_at, size, (uint32_t)size);
 	copy_now(fd, hbm, hbm_at, a, host_at, size);
 	copy_now(fd, other, hbm_at + 3, hbm, hbm_at, size);
 	copy_now(fd, b, host_at + 1, other, hbm_at + 3, size);
-	assert_filled(pb + host_at + 1, size, (uint32_t)size);
+	bytes_assert(pb + host_at + 1, size, (uint32_t)size);
 	/* Nothing around it was touched. */
 	assert_zero(pb, host_at + 1);
 	assert_zero(pb + host_at + 1 + size, bo_info(fd, b).size - host_at - 1 - size);
@@ -148,12 +129,12 @@ static void host_copies_work_too(void **state)
 	uint32_t a = bo_new(FD, MIB, BO_HOST | BO_MMAP), b = bo_new(FD, MIB, BO_HOST | BO_MMAP);
 	uint8_t *pa = bo_map(FD, a), *pb = bo_map(FD, b);
 
-	fill(pa, MIB, 9);
+	bytes_fill(pa, MIB, 9);
 	copy_now(FD, b, 11, a, 0, MIB - 11);
-	assert_filled(pb + 11, MIB - 11, 9);
+	bytes_assert(pb + 11, MIB - 11, 9);
 	/* Within one buffer, side by side. */
 	copy_now(FD, a, MIB / 2, a, 0, MIB / 2);
-	assert_filled(pa + MIB / 2, MIB / 2, 9);
+	bytes_assert(pa + MIB / 2, MIB / 2, 9);
 	bo_unmap(FD, a, pa);
 	bo_unmap(FD, b, pb);
 }
@@ -169,7 +150,7 @@ static void timelines_order_copies(void **state)
 	for (int i = 0; i <= CHAIN; i++)
 		bo[i] = bo_new(FD, 300000, i == 0 || i == CHAIN ? BO_HOST | BO_MMAP : BO_HBM);
 	p = bo_map(FD, bo[0]);
-	fill(p, 300000, 4);
+	bytes_fill(p, 300000, 4);
 	for (uint64_t i = 0; i < CHAIN; i++) {
 		struct drm_neuron_sync in = { .handle = timeline, .point = i };
 		struct drm_neuron_sync out = { .handle = timeline, .point = i + 1 };
@@ -186,7 +167,7 @@ static void timelines_order_copies(void **state)
 	assert_ok(sync_wait(FD, timeline, CHAIN, 30000));
 	bo_unmap(FD, bo[0], p);
 	p = bo_map(FD, bo[CHAIN]);
-	assert_filled(p, 300000, 4);
+	bytes_assert(p, 300000, 4);
 	bo_unmap(FD, bo[CHAIN], p);
 }
 
@@ -197,12 +178,12 @@ static void many_copies_in_flight(void **state)
 	uint32_t back = bo_new(FD, 65536, BO_HOST | BO_MMAP), sync = sync_new(FD);
 	uint8_t *p = bo_map(FD, src), *q = bo_map(FD, back);
 
-	fill(p, 65536, 6);
+	bytes_fill(p, 65536, 6);
 	for (uint32_t i = 0; i < 1024; i++)
 		assert_ok(copy_start(FD, dst, i * 64, src, i * 64, 64, i == 1023 ? sync : 0));
 	assert_ok(sync_wait(FD, sync, 0, 30000));
 	copy_now(FD, back, 0, dst, 0, 65536);
-	assert_filled(q, 65536, 6);
+	bytes_assert(q, 65536, 6);
 	bo_unmap(FD, src, p);
 	bo_unmap(FD, back, q);
 }

@@ -18,24 +18,6 @@
 #define HBM_MAX (1ull << 30)
 #define FILLERS 40
 
-static uint8_t pattern(size_t i, unsigned int seed)
-{
-	return (uint8_t)((i * 2654435761u + seed * 977) >> 13);
-}
-
-static void fill(uint8_t *p, unsigned int seed)
-{
-	for (size_t i = 0; i < SIZE; i++)
-		p[i] = pattern(i, seed);
-}
-
-static void assert_filled(const uint8_t *p, unsigned int seed)
-{
-	for (size_t i = 0; i < SIZE; i++)
-		if (p[i] != pattern(i, seed))
-			fail_msg("byte %zu is 0x%x, not 0x%x", i, p[i], pattern(i, seed));
-}
-
 /* Host memory of a device, mapped. */
 struct window {
 	int fd;
@@ -60,7 +42,7 @@ static void window_free(struct window *w)
 
 static void put(struct window *w, uint32_t bo, unsigned int seed)
 {
-	fill(w->p, seed);
+	bytes_fill(w->p, SIZE, seed);
 	copy_now(w->fd, bo, 0, w->bo, 0, SIZE);
 }
 
@@ -68,7 +50,7 @@ static void assert_holds(struct window *w, uint32_t bo, unsigned int seed)
 {
 	memset(w->p, 0xee, SIZE);
 	copy_now(w->fd, w->bo, 0, bo, 0, SIZE);
-	assert_filled(w->p, seed);
+	bytes_assert(w->p, SIZE, seed);
 }
 
 /* A buffer of one device as the other sees it. */
@@ -129,9 +111,9 @@ static void hbm_is_copied_between_devices(void **state)
 	copy_now(other, seen, 4097, theirs, 0, 3);
 	copy_now(FD, w.bo, 0, mine, 0, SIZE);
 	for (size_t i = 0; i < 3; i++)
-		assert_int_equal(w.p[4097 + i], pattern(i, 2));
-	assert_int_equal(w.p[4096], pattern(4096, 2));
-	assert_int_equal(w.p[4100], pattern(4100, 2));
+		assert_int_equal(w.p[4097 + i], bytes_pattern(i, 2));
+	assert_int_equal(w.p[4096], bytes_pattern(4096, 2));
+	assert_int_equal(w.p[4100], bytes_pattern(4100, 2));
 	window_free(&w);
 	window_free(&v);
 	dev_close(other);
@@ -143,7 +125,7 @@ static void host_memory_is_shared_by_devices(void **state)
 	struct window w = window_new(FD), v = window_new(other);
 	uint32_t seen = pass(FD, w.bo, other), hbm = bo_new(other, SIZE, BO_HBM);
 
-	fill(w.p, 3);
+	bytes_fill(w.p, SIZE, 3);
 	copy_now(other, hbm, 0, seen, 0, SIZE);
 	assert_holds(&v, hbm, 3);
 	window_free(&w);
@@ -160,7 +142,7 @@ static void devices_wait_for_each_other(void **state)
 	struct window w = window_new(FD), v = window_new(other);
 
 	for (unsigned int round = 0; round < 20; round++) {
-		fill(w.p, round);
+		bytes_fill(w.p, SIZE, round);
 		assert_ok(copy_start(FD, mine, 0, w.bo, 0, SIZE, 0));
 		assert_ok(copy_start(other, theirs, 0, seen, 0, SIZE, done));
 		assert_ok(sync_wait(other, done, 0, 20000));
@@ -222,7 +204,7 @@ static void peers_follow_a_buffer_that_moves(void **state)
 	for (unsigned int i = 0; i < TILE_PARTS * 4; i++)
 		assert_true(f[i] == 2.25f);
 	for (size_t i = TILE_PARTS * 16; i < SIZE; i++)
-		assert_int_equal(v.p[i], pattern(i, 6));
+		assert_int_equal(v.p[i], bytes_pattern(i, 6));
 	for (int i = 0; i < FILLERS; i++)
 		bo_close(FD, filler[i]);
 	window_free(&w);

@@ -45,24 +45,6 @@ static uint32_t import(int fd, int buf)
 	return handle;
 }
 
-static uint8_t pattern(size_t i, unsigned int seed)
-{
-	return (uint8_t)((i * 2654435761u + seed) >> 13);
-}
-
-static void fill(uint8_t *p, unsigned int seed)
-{
-	for (size_t i = 0; i < SIZE; i++)
-		p[i] = pattern(i, seed);
-}
-
-static void assert_filled(const uint8_t *p, unsigned int seed)
-{
-	for (size_t i = 0; i < SIZE; i++)
-		if (p[i] != pattern(i, seed))
-			fail_msg("byte %zu is 0x%x, not 0x%x", i, p[i], pattern(i, seed));
-}
-
 static void cpu_access(int buf, uint64_t flags)
 {
 	struct dma_buf_sync sync = { .flags = flags };
@@ -106,13 +88,13 @@ static void two_files_share_a_buffer(void **state)
 		assert_int_equal(dev_memory(FD).hbm_own, 0);
 		src = bo_new(other, SIZE, BO_HOST | BO_MMAP);
 		q = bo_map(other, src);
-		fill(q, i);
+		bytes_fill(q, SIZE, i);
 		bo_unmap(other, src, q);
 		copy_now(other, bo, 0, src, 0, SIZE);
 		dev_close(other);
 
 		copy_now(FD, host, 0, mine, 0, SIZE);
-		assert_filled(p, i);
+		bytes_assert(p, SIZE, i);
 		bo_unmap(FD, host, p);
 		bo_close(FD, mine);
 		bo_close(FD, host);
@@ -144,19 +126,19 @@ static void host_buffers_are_mapped_through_the_dma_buf(void **state)
 
 	assert_ptr_not_equal(p, MAP_FAILED);
 	cpu_access(buf, DMA_BUF_SYNC_START | DMA_BUF_SYNC_WRITE);
-	fill(p, 3);
+	bytes_fill(p, SIZE, 3);
 	cpu_access(buf, DMA_BUF_SYNC_END | DMA_BUF_SYNC_WRITE);
 	copy_now(FD, hbm, 0, host, 0, SIZE);
 	memset(p, 0, SIZE);
 	/* Nothing but the dma-buf waits for this one. */
 	assert_ok(copy_start(FD, host, 0, hbm, 0, SIZE, 0));
 	cpu_access(buf, DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ);
-	assert_filled(p, 3);
+	bytes_assert(p, SIZE, 3);
 	cpu_access(buf, DMA_BUF_SYNC_END | DMA_BUF_SYNC_READ);
 	bo_close(FD, host);
 	close(buf);
 	/* The mapping keeps the memory. */
-	assert_filled(p, 3);
+	bytes_assert(p, SIZE, 3);
 	assert_ok(munmap(p, SIZE));
 }
 
@@ -234,17 +216,17 @@ static void foreign_buffers_are_copied_from_and_to(void **state)
 	assert_int_equal(bo_info(FD, bo).mmap_offset, 0);
 	assert_int_equal(dev_memory(FD).host_own, SIZE);
 
-	fill(p, 5);
+	bytes_fill(p, SIZE, 5);
 	copy_now(FD, hbm, 0, bo, 0, SIZE);
 	copy_now(FD, host, 0, hbm, 0, SIZE);
-	assert_filled(q, 5);
+	bytes_assert(q, SIZE, 5);
 	memset(p, 0xee, SIZE);
 	copy_now(FD, bo, 4097, hbm, 4097, SIZE - 4098);
 	assert_int_equal(p[4096], 0xee);
 	assert_int_equal(p[SIZE - 1], 0xee);
 	for (size_t i = 4097; i < SIZE - 1; i++)
-		if (p[i] != pattern(i, 5))
-			fail_msg("byte %zu is 0x%x, not 0x%x", i, p[i], pattern(i, 5));
+		if (p[i] != bytes_pattern(i, 5))
+			fail_msg("byte %zu is 0x%x, not 0x%x", i, p[i], bytes_pattern(i, 5));
 
 	/* Out again it is what came in, and its end is everybody's. */
 	buf = share(FD, bo);
@@ -269,11 +251,11 @@ static void heap_buffers_are_taken_too(void **state)
 	p = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, (int)args.fd, 0);
 	assert_ptr_not_equal(p, MAP_FAILED);
 	bo = import(FD, (int)args.fd);
-	fill(p, 6);
+	bytes_fill(p, SIZE, 6);
 	copy_now(FD, hbm, 0, bo, 0, SIZE);
 	memset(p, 0, SIZE);
 	copy_now(FD, bo, 0, hbm, 0, SIZE);
-	assert_filled(p, 6);
+	bytes_assert(p, SIZE, 6);
 	assert_ok(munmap(p, SIZE));
 	close((int)args.fd);
 }
@@ -350,7 +332,7 @@ static void copies_wait_for_others(void **state)
 
 	/* Others read it: we may read, not write. */
 	bo = import(FD, buf);
-	fill(p, 7);
+	bytes_fill(p, SIZE, 7);
 	set_fence(buf, file, DMA_BUF_SYNC_READ);
 	assert_int_equal(fence_status(buf, DMA_BUF_SYNC_WRITE), 0);
 	copy_now(FD, hbm, 0, bo, 0, SIZE);
@@ -368,7 +350,7 @@ static void copies_wait_for_others(void **state)
 	assert_ok(sync_wait(FD, read, 0, 30000));
 	assert_int_equal(sync_status(FD, write), 1);
 	assert_int_equal(sync_status(FD, read), 1);
-	assert_filled(p, 7);
+	bytes_assert(p, SIZE, 7);
 	assert_ok(munmap(p, SIZE));
 	close(file);
 	close(buf);
