@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "timing.h"
+
 #define NM_NODE_NONE UINT32_MAX
 
 enum nm_why {
@@ -19,6 +21,7 @@ enum nm_why {
 	NM_WHY_QUEUE, /* transfers: the one before it in its queue */
 	NM_WHY_DMA, /* transfers: all DMA engines were busy, this one longest */
 	NM_WHY_HBM, /* transfers: the core's share of HBM's bandwidth was used up */
+	NM_WHY_PORT, /* another engine had the shared access to SBUF or to a bank of PSUM */
 	NM_WHYS,
 };
 
@@ -42,12 +45,14 @@ struct nm_chain {
 	bool failed; /* no memory: it ends early */
 	uint32_t last; /* the node whose end is the launch's */
 	uint64_t begin_ps;
+	const struct nm_timing *timing; /* of the core */
 
 	/* Of the run. */
 	uint32_t waker; /* whose updates are being made */
 	uint8_t waker_sem;
 	uint32_t before[5]; /* on each engine */
 	uint32_t queue[16], dma[16]; /* in each queue, on each DMA engine */
+	uint32_t port[NM_PORTS]; /* with shared access to SBUF and PSUM */
 	uint32_t hbm;
 	uint32_t cause[5]; /* of what each engine issues next */
 	uint8_t why[5], sem[5];

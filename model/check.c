@@ -22,7 +22,7 @@ struct nm_check {
 	struct nm_checked *verdict;
 };
 
-static const uint32_t partition_bytes[NM_MEM_SLOTS] = { NM_SBUF_BYTES, NM_PSUM_BYTES };
+static const uint32_t partition_bytes[NM_MEM_SLOTS] = { NM_SBUF_BYTES_MAX, NM_PSUM_BYTES };
 
 struct nm_check *nm_check_create(const struct nm_core_bus *bus, unsigned int core)
 {
@@ -72,8 +72,8 @@ void nm_check_scrubbed(struct nm_check *c)
 
 void nm_check_host_write(struct nm_check *c, unsigned int partition, uint32_t byte, size_t size)
 {
-	nm_bits_put(c->written[ISA_SPACE_SBUF], (uint64_t)partition * NM_SBUF_BYTES + byte, size,
-		    true);
+	nm_bits_put(c->written[ISA_SPACE_SBUF], (uint64_t)partition * NM_SBUF_BYTES_MAX + byte,
+		    size, true);
 }
 
 /* --- which replay ------------------------------------------------------------------------- */

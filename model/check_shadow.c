@@ -18,7 +18,7 @@
 
 static uint64_t usable(uint32_t mem)
 {
-	return mem == ISA_SPACE_SBUF ? NM_SBUF_BYTES : NM_PSUM_BYTES;
+	return mem == ISA_SPACE_SBUF ? NM_SBUF_BYTES_MAX : NM_PSUM_BYTES;
 }
 
 /* Notes offsets, steps and end of a span. */

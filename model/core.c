@@ -258,6 +258,7 @@ int nm_core_create(const struct nm_core_bus *bus, unsigned int index, struct nm_
 			goto err_exec;
 	}
 	core->sim.exec.attention = &core->attention;
+	core->sim.timing = nm_timing_of(bus->arch);
 	core->sim.ops = &sim_ops;
 	atomic_store(&core->sim.percent, 100);
 	core->clock = 100;
@@ -321,9 +322,9 @@ static int sbuf(struct nm_core *core, enum nm_request_kind kind, uint64_t offset
 		size_t size)
 {
 	uint64_t byte = offset % NM_SBUF_VIEW_PITCH;
+	uint32_t bytes = nm_sbuf_bytes(core->bus.arch);
 
-	if (offset / NM_SBUF_VIEW_PITCH >= ISA_PARTITIONS || size > NM_SBUF_BYTES ||
-	    byte > NM_SBUF_BYTES - size)
+	if (offset / NM_SBUF_VIEW_PITCH >= ISA_PARTITIONS || size > bytes || byte > bytes - size)
 		return -EFAULT;
 	ask(core, &(struct nm_request){ .kind = kind, .offset = offset, .buf = buf, .size = size });
 	return 0;

@@ -12,14 +12,23 @@
 #include <stdint.h>
 
 #include "neuron_isa.h"
+#include "neuron_pci.h"
 
 struct nm_core;
 struct nm_report;
 
 /* Memories of one core; EXI_SBUF_BYTES and EXI_PSUM_BYTES report the same. */
 #define NM_SBUF_BYTES	   (192u << 10) /* a partition, that programs may use */
+#define NM_SBUF_BYTES_V4   (256u << 10) /* the same of trn3 */
+#define NM_SBUF_BYTES_MAX  NM_SBUF_BYTES_V4
 #define NM_SBUF_VIEW_PITCH (256u << 10) /* from one partition to the next as BARs show them */
 #define NM_PSUM_BYTES	   (ISA_PSUM_BANKS * ISA_PSUM_BANK_BYTES) /* a partition */
+
+/* SBUF bytes of a partition that programs may use, of NEURON_ARCH_*. */
+static inline uint32_t nm_sbuf_bytes(uint32_t arch)
+{
+	return arch == NEURON_ARCH_V4 ? NM_SBUF_BYTES_V4 : NM_SBUF_BYTES;
+}
 
 /*
  * What the device gives its cores. The functions may be called from the core's
@@ -82,7 +91,7 @@ uint32_t nm_core_reg_read(struct nm_core *core, uint32_t offset);
 void nm_core_reg_write(struct nm_core *core, uint32_t offset, uint32_t value);
 
 /* SBUF as the APB BAR and device addresses show it: partition * NM_SBUF_VIEW_PITCH + byte.
- * 0, or -EFAULT when part of the range is not in the first NM_SBUF_BYTES of a partition.
+ * 0, or -EFAULT when part of the range is not in the first nm_sbuf_bytes() of a partition.
  * These and the semaphore calls are served between two instructions of a running program. */
 int nm_core_sbuf_read(struct nm_core *core, uint64_t offset, void *buf, size_t size);
 int nm_core_sbuf_write(struct nm_core *core, uint64_t offset, const void *buf, size_t size);

@@ -107,7 +107,7 @@ static int decode_inst(struct nm_decoder *d, const struct isa_inst *in, struct n
 	}
 	if (in->flags)
 		return nm_decode_fault(d, EXI_FAULT_BAD_OPERAND, in->flags, 0);
-	nm_time_control(out, d->engine);
+	nm_time_control(d->timing, out, d->engine);
 	if (in->opcode == ISA_DMA) {
 		out->dma = body;
 		return nm_decode_dma(d, in, out, body);
@@ -161,10 +161,13 @@ static struct nm_program *alloc_program(const uint8_t *image, uint8_t **body)
 	return p;
 }
 
-static int decode_copy(const uint8_t *image, struct nm_program **program, struct nm_fault *fault)
+static int decode_copy(const uint8_t *image, uint32_t arch, struct nm_program **program,
+		       struct nm_fault *fault)
 {
 	const struct nprog_header *h = (const struct nprog_header *)image;
-	struct nm_decoder d = { .fault = fault };
+	struct nm_decoder d = { .fault = fault,
+				.timing = nm_timing_of(arch),
+				.sbuf_bytes = nm_sbuf_bytes(arch) };
 	struct nm_slot_need *need;
 	struct nm_program *p;
 	struct nm_inst *inst;
@@ -234,7 +237,7 @@ int nm_decode(const void *image, size_t size, uint32_t arch, struct nm_program *
 	else if (crc != want)
 		ret = bad_image(fault, field, crc);
 	else
-		ret = decode_copy((const uint8_t *)copy, program, fault);
+		ret = decode_copy((const uint8_t *)copy, arch, program, fault);
 	free(copy);
 	return ret;
 }

@@ -18,17 +18,19 @@
 
 /* Host distance between partitions: an odd number of cache lines more than a power of two, so
  * that the same byte of all partitions spreads over the cache sets. */
-#define NM_SBUF_PITCH (NM_SBUF_BYTES + 192)
+#define NM_SBUF_PITCH (NM_SBUF_BYTES_MAX + 192)
 #define NM_PSUM_PITCH (NM_PSUM_BYTES + 192)
 
 /* Elements that an operand may have in one partition, repeats included. */
-#define NM_TILE_ELEMS NM_SBUF_BYTES
+#define NM_TILE_ELEMS (192u << 10)
 
 /* Elements of one transfer. */
 #define NM_DMA_ELEMS (1ull << 40)
 
 #define NM_ENGINE_NONE 0xff
 #define NM_SLOT_NONE   0xffff
+
+struct nm_timing;
 
 /* What a completion record says about a fault. */
 struct nm_fault {
@@ -103,6 +105,7 @@ struct nm_inst {
 	uint8_t wait_sem[ISA_WAITS];
 	uint8_t update_sem[ISA_UPDATES];
 	uint16_t update_value[ISA_UPDATES];
+	uint16_t ports; /* NM_PORT_* that it holds while its engine is occupied; timing.h */
 	uint32_t wait_value[ISA_WAITS];
 	uint64_t busy_ps; /* engine occupied */
 	uint64_t latency_ps; /* from then on until effects are visible */
@@ -147,6 +150,8 @@ void nm_program_free(struct nm_program *program);
 
 struct nm_decoder {
 	struct nm_program *program;
+	const struct nm_timing *timing;
+	uint32_t sbuf_bytes; /* a partition */
 	struct nm_fault *fault;
 	unsigned int engine;
 	uint32_t pc;

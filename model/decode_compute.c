@@ -133,9 +133,9 @@ static int check_place(struct body *b, struct nm_operand *o, unsigned int nparts
 	return 0;
 }
 
-static uint32_t space_bytes(unsigned int space)
+static uint32_t space_bytes(const struct body *b, unsigned int space)
 {
-	return space == ISA_SPACE_SBUF ? NM_SBUF_BYTES : NM_PSUM_BYTES;
+	return space == ISA_SPACE_SBUF ? b->d->sbuf_bytes : NM_PSUM_BYTES;
 }
 
 /* --- tiles -------------------------------------------------------------------------- */
@@ -180,9 +180,9 @@ static int take_tile(struct body *b, const struct isa_tile *t, unsigned int spac
 	}
 	if (extent->low < 0)
 		return nm_decode_fault(b->d, EXI_FAULT_TILE_BOUNDS, (uint64_t)extent->low, 0);
-	if (extent->high > space_bytes(o->space))
+	if (extent->high > space_bytes(b, o->space))
 		return nm_decode_fault(b->d, EXI_FAULT_TILE_BOUNDS, (uint64_t)extent->high,
-				       space_bytes(o->space));
+				       space_bytes(b, o->space));
 	*elems = (uint32_t)n;
 	return 0;
 }
@@ -307,10 +307,10 @@ static int take_scalar(struct body *b, uint64_t imm, const struct isa_column *co
 	ret = check_place(b, &s->vec, b->in->dst.nparts, SBUF | PSUM);
 	if (ret)
 		return ret;
-	if ((uint64_t)col->offset + s->vec.bytes > space_bytes(col->space))
+	if ((uint64_t)col->offset + s->vec.bytes > space_bytes(b, col->space))
 		return nm_decode_fault(b->d, EXI_FAULT_TILE_BOUNDS,
 				       (uint64_t)col->offset + s->vec.bytes,
-				       space_bytes(col->space));
+				       space_bytes(b, col->space));
 	return 0;
 }
 
@@ -710,6 +710,6 @@ int nm_decode_compute(struct nm_decoder *d, const struct isa_inst *in, struct nm
 		return ret;
 	d->matmul_cycles =
 		in->opcode == ISA_MATMUL ? nm_matmul_cycles(c->n, c->src0.dtype == ISA_FP32) : 0;
-	nm_time_compute(out, c, d->engine, hidden);
+	nm_time_compute(d->timing, out, c, d->engine, hidden);
 	return 0;
 }

@@ -97,7 +97,7 @@ static int check_chip(struct nm_decoder *d, const struct isa_dma_side *in, bool 
 		      const struct extent *e)
 {
 	bool sbuf = in->space == ISA_SPACE_SBUF;
-	uint32_t size = sbuf ? NM_SBUF_BYTES : NM_PSUM_BYTES;
+	uint32_t size = sbuf ? d->sbuf_bytes : NM_PSUM_BYTES;
 	uint32_t *end = sbuf ? &d->program->sbuf_end : &d->program->psum_end;
 
 	if (in->slot)
@@ -315,9 +315,9 @@ int nm_decode_dma(struct nm_decoder *d, const struct isa_inst *in, struct nm_ins
 		return bad(d, n_src, dma->n);
 	dst->ndim = (uint8_t)merge_dims(&dst, 1, dst->ndim);
 	src->ndim = (uint8_t)merge_dims(&src, 1, src->ndim);
-	nm_time_dma(dma, run_bytes(dma));
+	nm_time_dma(d->timing, dma, run_bytes(dma));
 	dma->joint = join_dims(dma);
 	if (is_transpose(dma))
-		nm_time_transpose(dma);
+		nm_time_transpose(d->timing, dma);
 	return 0;
 }

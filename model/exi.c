@@ -30,7 +30,7 @@ static const struct reg exi_regs[N_REGS] = {
 	[R_CORES] = RO(EXI_CORES - EXI_MAGIC, 0, 0, 0),
 	[R_QUEUES] = RO(EXI_QUEUES - EXI_MAGIC, 0, 0, EXI_QUEUE_COUNT),
 	[R_ARCH] = RO(EXI_ARCH - EXI_MAGIC, 0, 0, 0),
-	[R_SBUF] = RO(EXI_SBUF_BYTES - EXI_MAGIC, 0, 0, NM_SBUF_BYTES),
+	[R_SBUF] = RO(EXI_SBUF_BYTES - EXI_MAGIC, 0, 0, 0),
 	[R_PSUM] = RO(EXI_PSUM_BYTES - EXI_MAGIC, 0, 0, NM_PSUM_BYTES),
 	[R_HBM_MIB] = RO(EXI_HBM_MIB - EXI_MAGIC, 0, 0, 0),
 	[R_HBM_STACKS] = RO(EXI_HBM_STACKS - EXI_MAGIC, 0, 0, 0),
@@ -46,6 +46,8 @@ static uint32_t exi_read(struct nm_device *dev, struct block *b, unsigned int re
 		return dev->config.cores;
 	case R_ARCH:
 		return dev->chip->arch;
+	case R_SBUF:
+		return nm_sbuf_bytes(dev->chip->arch);
 	case R_HBM_MIB:
 		return (uint32_t)(dev->config.hbm_bytes >> 20);
 	case R_HBM_STACKS:

@@ -130,9 +130,9 @@ static size_t walk(const struct nm_chain *t, struct step *step, size_t max)
 	return n;
 }
 
-static uint64_t cycles(const struct step *s)
+static uint64_t cycles(const struct nm_timing *t, const struct step *s)
 {
-	return ((s->to_ps - s->from_ps) * nm_clock_khz(s->node->engine) + 500000000u) / 1000000000u;
+	return ((s->to_ps - s->from_ps) * t->clock_khz[s->node->engine] + 500000000u) / 1000000000u;
 }
 
 static void print_step(FILE *f, const struct nm_chain *t, const struct step *s)
@@ -141,7 +141,8 @@ static void print_step(FILE *f, const struct nm_chain *t, const struct step *s)
 
 	fprintf(f, "    %10.3f %9.1f %8" PRIu64 "  %-7s %6u  %-20s ",
 		(double)(s->from_ps - t->begin_ps) / 1e6, (double)(s->to_ps - s->from_ps) / 1e3,
-		cycles(s), isa_engine_name(s->node->engine), s->node->pc, opcode ? opcode : "?");
+		cycles(t->timing, s), isa_engine_name(s->node->engine), s->node->pc,
+		opcode ? opcode : "?");
 	if (!s->cause) {
 		fprintf(f, "the launch\n");
 		return;
@@ -158,6 +159,9 @@ static void print_step(FILE *f, const struct nm_chain *t, const struct step *s)
 		break;
 	case NM_WHY_HBM:
 		fprintf(f, "HBM, behind");
+		break;
+	case NM_WHY_PORT:
+		fprintf(f, "SBUF or PSUM, behind");
 		break;
 	default:
 		fprintf(f, "its engine, behind");

@@ -166,7 +166,7 @@ static void take_share(struct nm_sim *s, const struct nm_dma *dma, uint64_t ps, 
 	uint64_t from = s->hbm_ps > ps ? s->hbm_ps : ps;
 	uint64_t end;
 
-	s->hbm_ps = from + nm_hbm_ps(dma->hbm_bytes, s->sharers);
+	s->hbm_ps = from + nm_hbm_ps(s->timing, dma->hbm_bytes, s->sharers);
 	end = s->hbm_ps + nm_dma_start_ps;
 	if (end <= t->last_ps)
 		return;
@@ -300,6 +300,13 @@ static bool complete(struct nm_sim *s)
 	return update(s, &ev);
 }
 
+static void take_port(struct nm_sim *s, unsigned int port, uint64_t until_ps, uint32_t node)
+{
+	s->port_ps[port] = until_ps;
+	if (chained(s))
+		s->chain->port[port] = node;
+}
+
 /* Starts the instruction of a ready engine. */
 static void issue(struct nm_sim *s, unsigned int engine)
 {
@@ -326,6 +333,8 @@ static void issue(struct nm_sim *s, unsigned int engine)
 	}
 	if (chained(s))
 		node = chain_issue(s, engine, inst, start, end, &turn);
+	for (unsigned int ports = inst->ports; ports; ports &= ports - 1)
+		take_port(s, (unsigned int)__builtin_ctz(ports), seq->free_ps, node);
 	if (inst->n_updates || inst->opcode == ISA_DMA)
 		push(s, (struct nm_event){ .ps = end,
 					   .inst = inst,
@@ -341,6 +350,30 @@ static void issue(struct nm_sim *s, unsigned int engine)
 		seq->done = true;
 	else
 		look(s, engine, seq->free_ps);
+}
+
+/* Makes a ready engine wait for shared access that another one has. False: it can go on. */
+static bool held(struct nm_sim *s, unsigned int engine)
+{
+	struct nm_sequencer *seq = &s->seq[engine];
+	unsigned int ports = s->program->stream[engine].inst[seq->pc].ports;
+	unsigned int last = NM_PORTS;
+
+	for (; ports; ports &= ports - 1) {
+		unsigned int port = (unsigned int)__builtin_ctz(ports);
+
+		if (s->port_ps[port] <= seq->ready_ps)
+			continue;
+		seq->ready_ps = s->port_ps[port];
+		last = port;
+	}
+	if (last == NM_PORTS)
+		return false;
+	if (chained(s)) {
+		s->chain->cause[engine] = s->chain->port[last];
+		s->chain->why[engine] = NM_WHY_PORT;
+	}
+	return true;
 }
 
 /* Ready engine that can start earliest, or EXI_ENGINES. */
@@ -417,7 +450,8 @@ static bool step(struct nm_sim *s)
 	}
 	if (e == EXI_ENGINES)
 		return stalled(s);
-	issue(s, e);
+	if (!held(s, e))
+		issue(s, e);
 	return true;
 }
 
@@ -438,8 +472,9 @@ static uint32_t take_hangs(struct nm_sim *s, const struct nm_program *program)
 	return hung;
 }
 
-static void begin_chain(struct nm_chain *t, uint64_t ps)
+static void begin_chain(struct nm_chain *t, const struct nm_timing *timing, uint64_t ps)
 {
+	t->timing = timing;
 	t->n = 0;
 	t->failed = false;
 	t->begin_ps = ps;
@@ -447,6 +482,7 @@ static void begin_chain(struct nm_chain *t, uint64_t ps)
 	memset(t->before, 0xff, sizeof(t->before));
 	memset(t->queue, 0xff, sizeof(t->queue));
 	memset(t->dma, 0xff, sizeof(t->dma));
+	memset(t->port, 0xff, sizeof(t->port));
 }
 
 void nm_sim_run(struct nm_sim *s, const struct nm_program *program, uint64_t start_ps,
@@ -462,7 +498,7 @@ void nm_sim_run(struct nm_sim *s, const struct nm_program *program, uint64_t sta
 	s->result = result;
 	s->chain = chain;
 	if (chain)
-		begin_chain(chain, first_ps);
+		begin_chain(chain, s->timing, first_ps);
 	s->hung = take_hangs(s, program);
 	s->clock = atomic_load_explicit(&s->percent, memory_order_relaxed);
 	s->n_events = 0;
@@ -471,6 +507,7 @@ void nm_sim_run(struct nm_sim *s, const struct nm_program *program, uint64_t sta
 	memset(s->seq, 0, sizeof(s->seq));
 	memset(s->queue_ps, 0, sizeof(s->queue_ps));
 	memset(s->engine_ps, 0, sizeof(s->engine_ps));
+	memset(s->port_ps, 0, sizeof(s->port_ps));
 	s->hbm_ps = 0;
 	for (unsigned int i = 0; i < ISA_SEMAPHORES; i++)
 		atomic_store_explicit(&s->sem[i], 0, memory_order_relaxed);

@@ -57,6 +57,7 @@ struct nm_sequencer {
 
 struct nm_sim {
 	struct nm_exec exec;
+	const struct nm_timing *timing;
 	const struct nm_sim_ops *ops;
 	void *user;
 	_Atomic uint32_t sem[ISA_SEMAPHORES];
@@ -82,6 +83,7 @@ struct nm_sim {
 	struct nm_sequencer seq[EXI_ENGINES];
 	uint64_t queue_ps[ISA_DMA_QUEUES]; /* last byte of the queue's last transfer */
 	uint64_t engine_ps[NM_DMA_ENGINES]; /* DMA engine is free */
+	uint64_t port_ps[NM_PORTS]; /* shared access is free */
 	unsigned int next_engine;
 	uint64_t order;
 	unsigned int n_events;

@@ -1,29 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Figures of trn2. Where the public guides give none, the constant says "assumed".
- * NKI: AWS Neuron documentation 2.33, "Trainium2 Architecture Guide for NKI", "NKI Performance
- * Guide", "NKI DMA guide".
+ * Figures of each generation. Where the public guides give none, the constant says "assumed".
+ * NKI: AWS Neuron documentation 2.33, "Trainium/Inferentia2 Architecture Guide for NKI", the same of
+ * Trainium2 and Trainium3, "NKI Performance Guide", "NKI DMA guide".
  */
 #include "timing.h"
 
-/* Clocks in kHz. NKI Trainium2 guide: tensor 2.4 GHz, vector 0.96, scalar and gpsimd 1.2; sync has
- * no public clock, assumed as scalar's. */
-static const uint32_t clock_khz[EXI_ENGINES] = {
-	[ISA_TENSOR] = 2400000, [ISA_VECTOR] = 960000, [ISA_SCALAR] = 1200000,
-	[ISA_GPSIMD] = 1200000, [ISA_SYNC] = 1200000,
-};
+#include "neuron_pci.h"
 
 /* NKI Performance Guide: access of SBUF or PSUM, once an instruction; about 100 in all when there
  * are far fewer than 128 elements a partition. */
 #define ACCESS_CYCLES	   60
 #define COMPUTE_CYCLES_MIN 100
 
+/* NKI Trainium/Inferentia2 guide: interval of tiny scalar instructions, as measured. */
+#define V2_SCALAR_CYCLES_MIN 264
+
+/* Sync has no public clock: assumed as scalar's. DMA: 16 engines a core. */
+static const struct nm_timing trn1 = {
+	.clock_khz = { [ISA_TENSOR] = 2800000,
+		       [ISA_VECTOR] = 1120000,
+		       [ISA_SCALAR] = 1400000,
+		       [ISA_GPSIMD] = 1400000,
+		       [ISA_SYNC] = 1400000 },
+	.min_cycles = { [ISA_VECTOR] = COMPUTE_CYCLES_MIN,
+			[ISA_SCALAR] = V2_SCALAR_CYCLES_MIN,
+			[ISA_GPSIMD] = COMPUTE_CYCLES_MIN },
+	.dma_bytes_per_us = 17000,
+	.hbm_bytes_per_us = 820000,
+	.transpose_4byte = 4,
+	.vector_inputs = 2,
+	.scalar_half = 1,
+	.sbuf_port = true,
+	.psum_port = true,
+};
+
+/* Transposing fp32 takes half the passes of fp32 in a matmul. */
+static const struct nm_timing trn2 = {
+	.clock_khz = { [ISA_TENSOR] = 2400000,
+		       [ISA_VECTOR] = 960000,
+		       [ISA_SCALAR] = 1200000,
+		       [ISA_GPSIMD] = 1200000,
+		       [ISA_SYNC] = 1200000 },
+	.min_cycles = { [ISA_VECTOR] = COMPUTE_CYCLES_MIN,
+			[ISA_SCALAR] = COMPUTE_CYCLES_MIN,
+			[ISA_GPSIMD] = COMPUTE_CYCLES_MIN },
+	.dma_bytes_per_us = 23000,
+	.hbm_bytes_per_us = 2900000,
+	.transpose_4byte = 2,
+	.vector_inputs = 1,
+	.scalar_half = 1,
+	.vector_half = true,
+};
+
+static const struct nm_timing trn3 = {
+	.clock_khz = { [ISA_TENSOR] = 2400000,
+		       [ISA_VECTOR] = 1200000,
+		       [ISA_SCALAR] = 1200000,
+		       [ISA_GPSIMD] = 1200000,
+		       [ISA_SYNC] = 1200000 },
+	.min_cycles = { [ISA_VECTOR] = COMPUTE_CYCLES_MIN,
+			[ISA_SCALAR] = COMPUTE_CYCLES_MIN,
+			[ISA_GPSIMD] = COMPUTE_CYCLES_MIN },
+	.dma_bytes_per_us = 33000,
+	.hbm_bytes_per_us = 4900000,
+	.transpose_4byte = 2,
+	.vector_inputs = 1,
+	.scalar_half = 2,
+	.vector_half = true,
+};
+
+const struct nm_timing *nm_timing_of(uint32_t arch)
+{
+	switch (arch) {
+	case NEURON_ARCH_V2:
+		return &trn1;
+	case NEURON_ARCH_V4:
+		return &trn3;
+	default:
+		return &trn2;
+	}
+}
+
 /* NKI Performance Guide: issue interval of a matmul is max(N, 64) cycles; fp32 takes four passes. */
 #define MATMUL_CYCLES_MIN 64
 #define MATMUL_FP32	  4
-
-/* NKI Trainium2 guide: fp32 in transpose mode takes half the passes of fp32 in a matmul. */
-#define TRANSPOSE_4BYTE 2
 
 /* Control instructions and hand-over of a DMA to its queue: assumed. */
 #define CONTROL_CYCLES	 16
@@ -49,12 +110,6 @@ const uint64_t nm_dma_end_ps = 700000;
 const uint64_t nm_launch_start_ps = 4000000;
 const uint64_t nm_launch_end_ps = 2000000;
 
-/* NKI Trainium2 guide: 16 DMA engines of 23 bytes/ns a core. */
-#define DMA_BYTES_PER_US 23000
-
-/* NKI Trainium2 guide: 2.9 TB/s of the 4 stacks together, which the cores that are in use share. */
-#define HBM_BYTES_PER_US 2900000
-
 /* Descriptors: at most this long; NKI DMA guide: full rate from 2 KiB on, far under below 256 B,
  * which a fixed 6 ns of each reproduces (94 % at 2 KiB, 65 % at 256 B). */
 #define DMA_DESC_BYTES 4096
@@ -65,14 +120,9 @@ const uint64_t nm_launch_end_ps = 2000000;
 #define TRANSPOSE_ELEMS	  2048
 #define TRANSPOSE_PERCENT 90
 
-static uint64_t cycles_ps(uint64_t cycles, unsigned int engine)
+static uint64_t cycles_ps(const struct nm_timing *t, uint64_t cycles, unsigned int engine)
 {
-	return cycles * 1000000000u / clock_khz[engine];
-}
-
-uint32_t nm_clock_khz(unsigned int engine)
-{
-	return clock_khz[engine];
+	return cycles * 1000000000u / t->clock_khz[engine];
 }
 
 uint32_t nm_matmul_cycles(uint32_t columns, bool fp32)
@@ -82,10 +132,10 @@ uint32_t nm_matmul_cycles(uint32_t columns, bool fp32)
 	return fp32 ? cycles * MATMUL_FP32 : cycles;
 }
 
-void nm_time_control(struct nm_inst *inst, unsigned int engine)
+void nm_time_control(const struct nm_timing *t, struct nm_inst *inst, unsigned int engine)
 {
 	inst->busy_ps =
-		cycles_ps(inst->opcode == ISA_DMA ? DMA_ISSUE_CYCLES : CONTROL_CYCLES, engine);
+		cycles_ps(t, inst->opcode == ISA_DMA ? DMA_ISSUE_CYCLES : CONTROL_CYCLES, engine);
 	inst->latency_ps = 0;
 }
 
@@ -106,25 +156,41 @@ static bool is_strided(const struct nm_operand *o, unsigned int ndim)
 	return step > STRIDE_LIMIT || step < -STRIDE_LIMIT;
 }
 
-/* NKI Trainium2 guide, vector engine: one element a partition and cycle; with 2-byte floats only,
- * copies and tensor_scalar 4x when packed in SBUF, else 2x; tensor_tensor 2x. */
-static uint64_t vector_cycles(const struct nm_inst *inst, const struct nm_compute *c)
+static bool all_half(const struct nm_compute *c)
+{
+	return is_half(&c->dst) && is_half(&c->src0) && is_half(&c->src1);
+}
+
+/* NKI Trainium2 guide: with 2-byte floats only, copies and tensor_scalar take a quarter of the time
+ * when packed in SBUF, else half; tensor_tensor half. */
+static unsigned int vector_speed(const struct nm_inst *inst, const struct nm_compute *c)
 {
 	unsigned int nd = c->nest.ndim;
-	unsigned int speed = 1;
 
-	if (is_half(&c->dst) && is_half(&c->src0) && is_half(&c->src1)) {
-		bool packed = is_packed(&c->dst, nd) && is_packed(&c->src0, nd);
+	if (inst->opcode == ISA_COPY || inst->opcode == ISA_MEMSET ||
+	    inst->opcode == ISA_TENSOR_SCALAR)
+		return is_packed(&c->dst, nd) && is_packed(&c->src0, nd) ? 4 : 2;
+	return inst->opcode == ISA_TENSOR_TENSOR ? 2 : 1;
+}
 
-		if (inst->opcode == ISA_COPY || inst->opcode == ISA_MEMSET ||
-		    inst->opcode == ISA_TENSOR_SCALAR)
-			speed = packed ? 4 : 2;
-		else if (inst->opcode == ISA_TENSOR_TENSOR)
-			speed = 2;
-	}
+/* One element a partition and cycle, of each input on trn1. */
+static uint64_t vector_cycles(const struct nm_timing *t, const struct nm_inst *inst,
+			      const struct nm_compute *c)
+{
+	unsigned int nd = c->nest.ndim;
+	unsigned int speed = t->vector_half && all_half(c) ? vector_speed(inst, c) : 1;
+	uint64_t n = (uint64_t)c->n * (c->src0.bytes && c->src1.bytes ? t->vector_inputs : 1);
+
 	if (is_strided(&c->dst, nd) || is_strided(&c->src0, nd) || is_strided(&c->src1, nd))
-		return (uint64_t)c->n * 2 / speed;
-	return (c->n + speed - 1) / speed;
+		return n * 2 / speed;
+	return (n + speed - 1) / speed;
+}
+
+static uint64_t scalar_cycles(const struct nm_timing *t, const struct nm_compute *c)
+{
+	unsigned int speed = all_half(c) ? t->scalar_half : 1;
+
+	return (c->n + speed - 1) / speed + (c->flags & ISA_F_ACCUM ? ACCUMULATOR_CYCLES : 0);
 }
 
 static bool is_slow(unsigned int op)
@@ -145,69 +211,99 @@ static uint64_t gpsimd_cycles(const struct nm_inst *inst, const struct nm_comput
 	return cycles;
 }
 
-void nm_time_compute(struct nm_inst *inst, const struct nm_compute *c, unsigned int engine,
-		     uint32_t hidden_cycles)
+static uint16_t operand_ports(const struct nm_timing *t, const struct nm_operand *o,
+			      unsigned int engine)
 {
-	uint64_t cycles = 0;
-	bool fp32 = c->src0.dtype == ISA_FP32;
+	if (!o->bytes)
+		return 0;
+	if (o->space == ISA_SPACE_SBUF)
+		return t->sbuf_port && engine != ISA_SCALAR ? 1u << NM_PORT_SBUF : 0;
+	if (engine == ISA_GPSIMD)
+		return 0;
+	/* An operand lies within one bank. */
+	return t->psum_port ? ((1u << ISA_PSUM_BANKS) - 1) << NM_PORT_PSUM(0) :
+			      1u << NM_PORT_PSUM(o->offset / ISA_PSUM_BANK_BYTES);
+}
+
+/* NKI Trainium/Inferentia2 guide: vector and gpsimd do not use SBUF at one time, nor vector and
+ * scalar PSUM; Trainium2 guide: they do, but for scalar and vector in one bank. */
+static uint16_t ports_of(const struct nm_timing *t, const struct nm_compute *c, unsigned int engine)
+{
+	return operand_ports(t, &c->dst, engine) | operand_ports(t, &c->src0, engine) |
+	       operand_ports(t, &c->src1, engine);
+}
+
+static void time_tensor(const struct nm_timing *t, struct nm_inst *inst, const struct nm_compute *c,
+			uint32_t hidden_cycles)
+{
+	uint64_t cycles;
+
+	if (inst->opcode == ISA_LOAD_STATIONARY)
+		cycles = c->n > hidden_cycles ? c->n - hidden_cycles : 0;
+	else if (inst->opcode == ISA_TRANSPOSE)
+		cycles = (uint64_t)nm_matmul_cycles(c->n, false) *
+			 (c->src0.bytes == 4 ? t->transpose_4byte : 1);
+	else
+		cycles = nm_matmul_cycles(c->n, c->src0.dtype == ISA_FP32);
+	/* The array is pipelined: its latency delays effects, not the next one. */
+	inst->busy_ps = cycles_ps(t, cycles + 1, ISA_TENSOR);
+	inst->latency_ps = cycles_ps(t, ACCESS_CYCLES, ISA_TENSOR);
+}
+
+void nm_time_compute(const struct nm_timing *t, struct nm_inst *inst, const struct nm_compute *c,
+		     unsigned int engine, uint32_t hidden_cycles)
+{
+	uint64_t cycles;
 
 	switch (engine) {
 	case ISA_TENSOR:
-		if (inst->opcode == ISA_LOAD_STATIONARY)
-			cycles = c->n > hidden_cycles ? c->n - hidden_cycles : 0;
-		else if (inst->opcode == ISA_TRANSPOSE)
-			cycles = (uint64_t)nm_matmul_cycles(c->n, false) *
-				 (c->src0.bytes == 4 ? TRANSPOSE_4BYTE : 1);
-		else
-			cycles = nm_matmul_cycles(c->n, fp32);
-		/* The array is pipelined: its latency delays effects, not the next one. */
-		inst->busy_ps = cycles_ps(cycles + 1, engine);
-		inst->latency_ps = cycles_ps(ACCESS_CYCLES, engine);
+		time_tensor(t, inst, c, hidden_cycles);
 		return;
 	case ISA_VECTOR:
-		cycles = vector_cycles(inst, c);
+		cycles = vector_cycles(t, inst, c);
 		break;
 	case ISA_SCALAR:
-		cycles = c->n + (c->flags & ISA_F_ACCUM ? ACCUMULATOR_CYCLES : 0);
+		cycles = scalar_cycles(t, c);
 		break;
 	default:
 		cycles = gpsimd_cycles(inst, c);
 		break;
 	}
 	cycles += ACCESS_CYCLES;
-	if (cycles < COMPUTE_CYCLES_MIN)
-		cycles = COMPUTE_CYCLES_MIN;
-	inst->busy_ps = cycles_ps(cycles, engine);
-	inst->latency_ps = cycles_ps(ACCESS_CYCLES, engine);
+	if (cycles < t->min_cycles[engine])
+		cycles = t->min_cycles[engine];
+	inst->busy_ps = cycles_ps(t, cycles, engine);
+	inst->latency_ps = cycles_ps(t, ACCESS_CYCLES, engine);
+	inst->ports = ports_of(t, c, engine);
 }
 
-void nm_time_dma(struct nm_dma *dma, uint64_t run_bytes)
+void nm_time_dma(const struct nm_timing *t, struct nm_dma *dma, uint64_t run_bytes)
 {
 	uint64_t bytes = dma->n * dma->elem_bytes;
 	uint64_t runs = bytes / run_bytes;
 	uint64_t descs = runs * ((run_bytes + DMA_DESC_BYTES - 1) / DMA_DESC_BYTES);
 
-	dma->cost_ps = descs * DMA_DESC_PS + bytes * 1000000 / DMA_BYTES_PER_US;
+	dma->cost_ps = descs * DMA_DESC_PS + bytes * 1000000 / t->dma_bytes_per_us;
 	dma->engines = descs < NM_DMA_ENGINES ? (uint32_t)descs : NM_DMA_ENGINES;
 	dma->hbm_bytes =
 		bytes * ((dma->dst.space == ISA_SPACE_SLOT) + (dma->src.space == ISA_SPACE_SLOT));
 }
 
-void nm_time_transpose(struct nm_dma *dma)
+void nm_time_transpose(const struct nm_timing *t, struct nm_dma *dma)
 {
 	uint64_t bytes = dma->n * dma->elem_bytes;
 	uint64_t blocks = dma->n / TRANSPOSE_ELEMS;
 
-	dma->cost_ps = bytes * 100 * 1000000 / (DMA_BYTES_PER_US * TRANSPOSE_PERCENT);
+	dma->cost_ps = bytes * 100 * 1000000 / ((uint64_t)t->dma_bytes_per_us * TRANSPOSE_PERCENT);
 	dma->engines = blocks < NM_DMA_ENGINES ? (uint32_t)blocks : NM_DMA_ENGINES;
 }
 
-uint64_t nm_hbm_ps(uint64_t bytes, unsigned int cores)
+uint64_t nm_hbm_ps(const struct nm_timing *t, uint64_t bytes, unsigned int cores)
 {
-	return bytes * cores * 1000000 / HBM_BYTES_PER_US;
+	return bytes * cores * 1000000 / t->hbm_bytes_per_us;
 }
 
-uint64_t nm_udma_ps(uint64_t bytes)
+uint64_t nm_udma_ps(const struct nm_timing *t, uint64_t bytes)
 {
-	return DMA_DESC_PS + bytes * 1000000 / DMA_BYTES_PER_US;
+	return DMA_DESC_PS + bytes * 1000000 / t->dma_bytes_per_us;
 }

@@ -434,9 +434,10 @@ static bool complete(struct turn *t, enum half h, const struct udma_desc *d, uin
 /* Queues share the time of their engine; n bytes of one descriptor. */
 static void pass_time(struct turn *t, uint32_t n)
 {
-	uint64_t end = *t->time_ps + nm_udma_ps(n) + nm_dma_end_ps;
+	uint64_t took = nm_udma_ps(nm_timing_of(t->dev->chip->arch), n);
+	uint64_t end = *t->time_ps + took + nm_dma_end_ps;
 
-	*t->time_ps += nm_udma_ps(n);
+	*t->time_ps += took;
 	/* The device thread alone changes it. */
 	if (end > atomic_load(&t->dev->udma_ps))
 		atomic_store(&t->dev->udma_ps, end);

@@ -8,6 +8,7 @@
 
 #include "neuron_crc32c.h"
 #include "neuron_isa.h"
+#include "neuron_pci.h"
 #include "neuron_program.h"
 #include "neuron_queue.h"
 
@@ -21,6 +22,7 @@ struct program {
 	uint32_t n_slots;
 	const void *constants;
 	uint32_t const_bytes;
+	uint32_t arch; /* NEURON_ARCH_*; 0: trn2's */
 };
 
 static inline struct isa_inst *asm_inst(struct program *p, unsigned int engine, unsigned int opcode)
@@ -133,7 +135,7 @@ static inline void *asm_finish(struct program *p, size_t *size)
 		.magic = NPROG_MAGIC,
 		.version_major = NPROG_VERSION_MAJOR,
 		.header_bytes = sizeof(h),
-		.arch = 3,
+		.arch = p->arch ? p->arch : NEURON_ARCH_V3,
 		.n_slots = p->n_slots,
 		.const_bytes = p->const_bytes,
 		.name = "test",

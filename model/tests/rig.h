@@ -35,6 +35,7 @@
 
 struct rig {
 	struct nm_core *core;
+	uint32_t arch; /* NEURON_ARCH_* of core and programs */
 	uint8_t *hbm, *host;
 	uint32_t features;
 	pthread_mutex_t lock;
@@ -163,12 +164,12 @@ static void rig_ecc(void *dev, uint64_t addr)
 	((struct rig *)dev)->ecc_addr = addr;
 }
 
-/* check: NM_CHECK_*; report: NULL, or of the core's. */
-static inline struct rig *rig_create_with(uint32_t check, struct nm_report *report)
+/* arch: NEURON_ARCH_*; check: NM_CHECK_*; report: NULL, or of the core's. */
+static inline struct rig *rig_create_of(uint32_t arch, uint32_t check, struct nm_report *report)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 	struct nm_core_bus bus = { .dev = r,
-				   .arch = NEURON_ARCH_V3,
+				   .arch = arch,
 				   .read = rig_read,
 				   .write = rig_write,
 				   .hbm = rig_hbm,
@@ -185,6 +186,7 @@ static inline struct rig *rig_create_with(uint32_t check, struct nm_report *repo
 				   .written = rig_written,
 				   .found = rig_found };
 
+	r->arch = arch;
 	r->check = check;
 	r->written = calloc(1, RIG_HBM);
 	r->hbm = calloc(1, RIG_HBM);
@@ -196,6 +198,11 @@ static inline struct rig *rig_create_with(uint32_t check, struct nm_report *repo
 	pthread_cond_init(&r->cond, NULL);
 	assert_int_equal(nm_core_create(&bus, 0, &r->core), 0);
 	return r;
+}
+
+static inline struct rig *rig_create_with(uint32_t check, struct nm_report *report)
+{
+	return rig_create_of(NEURON_ARCH_V3, check, report);
 }
 
 static inline struct rig *rig_create_checking(uint32_t check)
@@ -336,8 +343,10 @@ static inline struct exi_record rig_program(struct rig *r, struct program *p,
 {
 	struct exi_record rec;
 	size_t size;
-	void *image = asm_finish(p, &size);
+	void *image;
 
+	p->arch = r->arch;
+	image = asm_finish(p, &size);
 	rec = rig_run(r, 0, rig_load(r, image, size), slots, p->n_slots);
 	free(image);
 	return rec;
