@@ -482,6 +482,9 @@ int neuron_device_init(struct neuron_device *ndev)
 	INIT_WORK(&ndev->recover_work, neuron_power_recover_work);
 	neuron_hbm_init(&ndev->hbm);
 	neuron_evict_init(ndev);
+	ret = neuron_gem_init(ndev);
+	if (ret)
+		return ret;
 	ret = drmm_add_action_or_reset(drm, neuron_device_fini_hbm, NULL);
 	if (ret)
 		return ret;

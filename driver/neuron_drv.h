@@ -36,6 +36,7 @@
 #include "neuron_copy.h"
 #include "neuron_evict.h"
 #include "neuron_fw.h"
+#include "neuron_gem.h"
 #include "neuron_hal.h"
 #include "neuron_hbm.h"
 #include "neuron_health.h"
@@ -132,6 +133,8 @@ struct neuron_device {
 	struct neuron_hbm hbm;
 	/** @evict: Who can make room in it. */
 	struct neuron_evict evict;
+	/** @gem: What buffers have mapped. */
+	struct neuron_gem gem;
 	/** @copy: Copy engines. */
 	struct neuron_copy copy;
 	/** @irq: Interrupt vectors. */

@@ -18,6 +18,7 @@
 
 #include <drm/drm_drv.h>
 #include <drm/drm_file.h>
+#include <drm/drm_managed.h>
 #include <drm/drm_prime.h>
 #include <drm/drm_vma_manager.h>
 
@@ -114,10 +115,59 @@ static void gem_free_table(struct neuron_bo *bo)
 	kfree(bo->sgt);
 }
 
-/* Show @pages to the device. */
+/**
+ * neuron_gem_init - Nothing is mapped
+ * @ndev: device
+ *
+ * Return: 0, -ENOMEM.
+ */
+int neuron_gem_init(struct neuron_device *ndev)
+{
+	int ret;
+
+	INIT_LIST_HEAD(&ndev->gem.host);
+	INIT_LIST_HEAD(&ndev->gem.imports);
+	ret = drmm_mutex_init(&ndev->drm, &ndev->gem.host_lock);
+	if (ret)
+		return ret;
+	return drmm_mutex_init(&ndev->drm, &ndev->gem.import_lock);
+}
+
+/* The pages are no longer the device's; the user may keep them. */
+static void gem_unmap_host(struct neuron_bo *bo)
+{
+	struct neuron_device *ndev = to_neuron_device(bo->base.dev);
+
+	guard(mutex)(&ndev->gem.host_lock);
+	if (list_empty(&bo->mapped))
+		return;
+	list_del_init(&bo->mapped);
+	dma_unmap_sgtable(ndev->drm.dev, bo->sgt, DMA_BIDIRECTIONAL, 0);
+}
+
+/**
+ * neuron_gem_stop - Take all host memory away from the device
+ * @ndev: device that is unplugged and stopped
+ *
+ * On return nothing is mapped for it. Buffers stay until their users let go of them.
+ */
+void neuron_gem_stop(struct neuron_device *ndev)
+{
+	struct neuron_bo *bo, *next;
+
+	neuron_prime_stop(ndev);
+	guard(mutex)(&ndev->gem.host_lock);
+	list_for_each_entry_safe(bo, next, &ndev->gem.host, mapped) {
+		list_del_init(&bo->mapped);
+		dma_unmap_sgtable(ndev->drm.dev, bo->sgt, DMA_BIDIRECTIONAL, 0);
+	}
+}
+
+/* Show @pages to the device, inside drm_dev_enter(). */
 static int gem_map_host(struct neuron_bo *bo)
 {
 	struct drm_device *drm = bo->base.dev;
+	struct neuron_gem *gem = &to_neuron_device(drm)->gem;
 	int ret;
 
 	bo->sgt = drm_prime_pages_to_sg(drm, bo->pages, bo->base.size >> PAGE_SHIFT);
@@ -129,6 +179,8 @@ static int gem_map_host(struct neuron_bo *bo)
 	ret = neuron_bo_check_coherent(drm, bo->sgt);
 	if (ret)
 		goto err_map;
+	scoped_guard(mutex, &gem->host_lock)
+		list_add(&bo->mapped, &gem->host);
 	return 0;
 
 err_map:
@@ -196,7 +248,7 @@ int neuron_bo_get_backing(struct neuron_bo *bo)
  */
 void neuron_bo_put_backing(struct neuron_bo *bo)
 {
-	dma_unmap_sgtable(bo->base.dev->dev, bo->sgt, DMA_BIDIRECTIONAL, 0);
+	gem_unmap_host(bo);
 	gem_free_table(bo);
 	gem_put_pages(bo);
 }
@@ -387,6 +439,7 @@ struct neuron_bo *neuron_bo_alloc(struct drm_device *drm, size_t size, u32 flags
 		return ERR_PTR(-ENOMEM);
 	bo->flags = flags;
 	INIT_LIST_HEAD(&bo->lru);
+	INIT_LIST_HEAD(&bo->mapped);
 	INIT_LIST_HEAD(&bo->peers);
 	bo->base.funcs = &gem_funcs;
 	drm_gem_private_object_init(drm, &bo->base, size);

@@ -2,6 +2,7 @@
 #ifndef __NEURON_GEM_H__
 #define __NEURON_GEM_H__
 
+#include <linux/mutex.h>
 #include <linux/scatterlist.h>
 
 #include <drm/drm_gem.h>
@@ -13,6 +14,22 @@ struct drm_file;
 struct mm_struct;
 struct neuron_device;
 struct neuron_file;
+
+/**
+ * struct neuron_gem - What buffers have mapped for the device's DMA
+ *
+ * Buffers may outlive the binding of the driver, their mappings may not.
+ */
+struct neuron_gem {
+	/** @host_lock: Protects @host; innermost. */
+	struct mutex host_lock;
+	/** @host: Buffers whose pages are mapped, by &neuron_bo.mapped. */
+	struct list_head host;
+	/** @import_lock: Protects @imports; outside of reservations. */
+	struct mutex import_lock;
+	/** @imports: Buffers that are others' memory, by &neuron_bo.mapped. */
+	struct list_head imports;
+};
 
 /**
  * struct neuron_bo - A buffer object; constant after creation
@@ -42,6 +59,8 @@ struct neuron_bo {
 	struct mm_struct *mm;
 	/** @sgt: Host memory as the device sees it; when imported, of the attachment or NULL. */
 	struct sg_table *sgt;
+	/** @mapped: Place in &neuron_gem.host or &neuron_gem.imports. */
+	struct list_head mapped;
 	/** @moved: Imported and elsewhere than @sgt says. Protected by the reservation. */
 	bool moved;
 	/** @scrub: Fence of the scrub of @hbm, counted; NULL for host memory. */
@@ -58,6 +77,8 @@ static inline bool neuron_bo_is_in_hbm(const struct neuron_bo *bo)
 	return bo->flags & DRM_NEURON_BO_HBM && !bo->evicted;
 }
 
+int neuron_gem_init(struct neuron_device *ndev);
+void neuron_gem_stop(struct neuron_device *ndev);
 struct neuron_bo *neuron_bo_from_user(struct neuron_file *nfile, size_t size, unsigned long addr);
 bool neuron_bo_is_clean(struct neuron_bo *bo);
 struct neuron_bo *neuron_bo_alloc(struct drm_device *drm, size_t size, u32 flags);

@@ -195,6 +195,7 @@ static void pci_stop(void *data)
 	neuron_health_stop(ndev);
 	neuron_ctx_release_all(ndev);
 	neuron_evict_stop(ndev);
+	neuron_gem_stop(ndev);
 	neuron_dump_fini(ndev);
 }
 

@@ -388,11 +388,36 @@ int neuron_prime_map(struct neuron_bo *bo)
  */
 void neuron_prime_free(struct neuron_bo *bo)
 {
+	struct neuron_gem *gem = &to_neuron_device(bo->base.dev)->gem;
+
+	guard(mutex)(&gem->import_lock);
+	list_del_init(&bo->mapped);
 	drm_prime_gem_destroy(&bo->base, bo->sgt);
+}
+
+/**
+ * neuron_prime_stop - Take all imported memory away from the device
+ * @ndev: device that is unplugged and stopped
+ */
+void neuron_prime_stop(struct neuron_device *ndev)
+{
+	struct dma_buf_attachment *attach;
+	struct neuron_bo *bo;
+
+	guard(mutex)(&ndev->gem.import_lock);
+	list_for_each_entry(bo, &ndev->gem.imports, mapped) {
+		attach = bo->base.import_attach;
+		dma_resv_lock(attach->dmabuf->resv, NULL);
+		if (bo->sgt)
+			dma_buf_unmap_attachment(attach, bo->sgt, DMA_BIDIRECTIONAL);
+		bo->sgt = NULL;
+		dma_resv_unlock(attach->dmabuf->resv);
+	}
 }
 
 static struct drm_gem_object *prime_import(struct drm_device *drm, struct dma_buf *buf)
 {
+	struct neuron_device *ndev = to_neuron_device(drm);
 	struct dma_buf_attachment *attach;
 	struct neuron_bo *bo;
 	int ret;
@@ -412,6 +437,8 @@ static struct drm_gem_object *prime_import(struct drm_device *drm, struct dma_bu
 	}
 	get_dma_buf(buf);
 	bo->base.import_attach = attach;
+	scoped_guard(mutex, &ndev->gem.import_lock)
+		list_add(&bo->mapped, &ndev->gem.imports);
 
 	/* What cannot be mapped is found out now. */
 	ret = dma_resv_lock_interruptible(buf->resv, NULL);
@@ -434,17 +461,22 @@ err_bo:
  * @buf: the dma-buf
  *
  * Return: the buffer, counted; ERR_PTR: what its exporter says, -EINVAL less than
- * whole pages, -EOPNOTSUPP DMA needs bounce buffers, -ENOMEM, -ERESTARTSYS.
+ * whole pages, -EOPNOTSUPP DMA needs bounce buffers, -ENODEV, -ENOMEM, -ERESTARTSYS.
  */
 struct drm_gem_object *neuron_prime_import(struct drm_device *drm, struct dma_buf *buf)
 {
 	struct drm_gem_object *obj = buf->priv;
+	int idx;
 
 	if (buf->ops == &prime_ops && obj->dev == drm) {
 		drm_gem_object_get(obj);
 		return obj;
 	}
-	return prime_import(drm, buf);
+	if (!drm_dev_enter(drm, &idx))
+		return ERR_PTR(-ENODEV);
+	obj = prime_import(drm, buf);
+	drm_dev_exit(idx);
+	return obj;
 }
 
 /* Does anybody outside this driver know the buffer? */

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-heap.h>
 #include <linux/udmabuf.h>
@@ -410,6 +411,35 @@ static void others_wait_for_launches(void **state)
 	close(out);
 }
 
+/* Host memory of both kinds stays the user's when the driver goes, but no longer mapped for the device:
+ * a kernel that watches DMA would complain of that. */
+static void host_memory_outlives_the_driver(void **state)
+{
+	int fd = dev_open(), buf;
+	char address[32];
+	uint32_t own;
+	uint8_t *p;
+
+	(void)state;
+	snprintf(address, sizeof(address), "%s", dev_pci_address());
+	own = bo_new(fd, SIZE, BO_HOST);
+	copy_now(fd, own, 0, bo_new(fd, SIZE, BO_HBM), 0, SIZE);
+	buf = foreign(&p);
+	bytes_fill(p, SIZE, 6);
+	copy_now(fd, own, 0, import(fd, buf), 0, SIZE);
+
+	assert_ok(dev_driver_write("unbind", address));
+	bytes_assert(p, SIZE, 6);
+	assert_errno(bo_try(fd, SIZE, BO_HOST, &own), ENODEV);
+	close(buf);
+	munmap(p, SIZE);
+	dev_close(fd);
+	assert_ok(dev_driver_write("bind", address));
+	fd = dev_open();
+	assert_int_equal(dev_memory(fd).hbm_used, 0);
+	dev_close(fd);
+}
+
 const struct CMUnitTest share_tests[] = {
 	TEST(own_buffers_come_back_as_themselves),
 	TEST(two_files_share_a_buffer),
@@ -423,5 +453,7 @@ const struct CMUnitTest share_tests[] = {
 	TEST(copies_wait_for_others),
 	TEST(others_wait_for_copies),
 	TEST(others_wait_for_launches),
+	/* Without the fixture, whose file would keep the old device. */
+	cmocka_unit_test(host_memory_outlives_the_driver),
 };
 const size_t share_tests_count = sizeof(share_tests) / sizeof(share_tests[0]);
