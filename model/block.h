@@ -60,7 +60,7 @@ struct block {
 	unsigned int bar;
 	uint64_t base;
 	uint64_t size;
-	unsigned int kind; /* row of device.c's table */
+	unsigned int kind; /* row of bars.c's table */
 	unsigned int index; /* which one of its kind */
 	bool dma_writes; /* transfers of devices may write it, as the host may */
 	const struct reg *regs;

@@ -4,7 +4,7 @@
  * others. Rules of the room:
  *
  * - All state hangs off struct nm_device; nothing is global.
- * - Only device.c knows which block lies where. vfio_user.c and inproc.c alone know who is outside,
+ * - Only bars.c knows which block lies where. vfio_user.c and inproc.c alone know who is outside,
  *   and use neuron_model.h like anyone else.
  * - A mistake of the guest is one nm_guest_error(); it never stops the process.
  * - Work that takes time (DMA, mailbox, reset) is done by the device's own thread, so that a
@@ -193,15 +193,20 @@ void nm_guest_error(struct nm_device *dev, uint64_t key, const char *fmt, ...)
 #define GUEST_KEY(kind, a, b) (1ull << 60 | (uint64_t)(kind) << 48 | (uint64_t)(a) << 24 | (b))
 enum guest_kind { GUEST_BUS_MASTER, GUEST_UDMA, GUEST_MAILBOX, GUEST_NOTIFY, GUEST_ACCESS };
 
+/* Reset by map as in MBOX_RESET_MAP, 0: everything behind the PCI function. Device thread. */
+void nm_device_reset_map(struct nm_device *dev, uint32_t map);
+
+/* --- bars.c ------------------------------------------------------------------- */
+
+/* 0 or -errno. All blocks there are: what they hang on is made before, and frees them. */
+int nm_device_create_blocks(struct nm_device *dev);
+
 /* A register by its offset in the register BAR, whichever that is. */
 uint32_t nm_apb_read(struct nm_device *dev, uint64_t offset);
 void nm_apb_write(struct nm_device *dev, uint64_t offset, uint32_t value);
 
 /* The block at a BAR offset, NULL if there is none. */
 struct block *nm_device_block(struct nm_device *dev, unsigned int bar, uint64_t offset);
-
-/* Reset by map as in MBOX_RESET_MAP, 0: everything behind the PCI function. Device thread. */
-void nm_device_reset_map(struct nm_device *dev, uint32_t map);
 
 /* --- hbm.c -------------------------------------------------------------------- */
 
