@@ -21,6 +21,7 @@ void sensors_count_ecc(void)
 		else if (m < stacks)
 			misc_write(MBOX_ECC_HBM(m), counts);
 	}
+	misc_write(MBOX_HBM_REPAIR, reg_read(MGMT_HBM_REPAIR) & MBOX_HBM_REPAIR_MASK);
 }
 
 void sensors_sample(void)

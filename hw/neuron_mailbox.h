@@ -33,6 +33,10 @@
 #define MBOX_RUNTIME_0_BYTES   0x030
 #define MBOX_METRICS           0x100
 #define MBOX_METRICS_BYTES     0x080
+/*
+ * Of a pod (several servers side by side), written by its drivers: serial numbers of the devices left
+ * and right of this one, for those to read over the links, then what the election came to.
+ */
 #define MBOX_LEFT_SERIAL_HI    0x180
 #define MBOX_LEFT_SERIAL_LO    0x184
 #define MBOX_RIGHT_SERIAL_HI   0x188

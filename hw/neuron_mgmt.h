@@ -34,7 +34,7 @@
 #define MGMT_CAUSE_CLEAR    0x004 /* WO: ones are no longer pending */
 #define   MGMT_CAUSE_DOORBELL 0x00000001u /* MBOX_TRIGGER */
 #define   MGMT_CAUSE_TIMER    0x00000002u /* MGMT_TIME has reached MGMT_TIMER */
-#define   MGMT_CAUSE_ECC      0x00000004u /* a counter of MGMT_ECC_* has moved */
+#define   MGMT_CAUSE_ECC      0x00000004u /* a counter of MGMT_ECC_* or MGMT_HBM_REPAIR moved */
 #define   MGMT_CAUSE_SAMPLE   0x00000008u /* the host looked at a sensor */
 
 /* Device time, ns; it stands still while the cores are idle. Reading LO latches HI. */
@@ -75,6 +75,7 @@
 #define MGMT_ECC_UNCORRECTED(m) (0x0a0 + (m) * 4)
 #define MGMT_ECC_SRAM           4
 #define MGMT_ECC_MEMORIES       5
+#define MGMT_HBM_REPAIR     0x0b4 /* RO: MBOX_HBM_REPAIR_*; of all stacks the worst */
 
 /* Sensors of a die. */
 #define MGMT_SAMPLE         0x0c0 /* WO: measure now */

@@ -12,6 +12,7 @@
 
 #include "control.h"
 #include "neuron_isa.h"
+#include "neuron_mailbox.h"
 #include "neuron_queue.h"
 
 #define WORDS_MAX 6
@@ -92,6 +93,20 @@ static int do_ecc(struct words *w)
 	    !number(w, 3, "uncorrected", 0, &uncorrected))
 		return -EINVAL;
 	return nm_inject_ecc(w->dev, (unsigned int)memory, corrected, uncorrected);
+}
+
+static int do_repair(struct words *w)
+{
+	static const char *const names[] = {
+		[MBOX_HBM_REPAIR_NONE] = "none",
+		[MBOX_HBM_REPAIR_PENDING] = "pending",
+		[MBOX_HBM_REPAIR_FAILED] = "failed",
+	};
+	int state = choice(w->word[1], names, 3);
+
+	if (state < 0)
+		return refuse(w, "state", w->word[1], "none, pending or failed");
+	return nm_inject_repair(w->dev, (uint32_t)state);
 }
 
 static int do_hang(struct words *w)
@@ -206,7 +221,7 @@ static const struct {
 	{ "irq", 3, 5, do_irq },       { "mailbox", 2, 3, do_mailbox },
 	{ "udma", 3, 4, do_udma },     { "remove", 1, 1, do_remove },
 	{ "return", 1, 1, do_return }, { "throttle", 2, 2, do_throttle },
-	{ "poison", 2, 3, do_poison },
+	{ "poison", 2, 3, do_poison }, { "repair", 2, 2, do_repair },
 };
 
 void nm_control_run(struct nm_device *dev, const char *line, char answer[NM_CONTROL_LINE])

@@ -114,6 +114,7 @@ struct inject {
 	enum nm_udma_fault udma[NM_ENGINES];
 	uint32_t turns[NM_ENGINES];
 	uint32_t ecc[NM_STACKS + 1]; /* as MBOX_ECC_* */
+	uint32_t repair; /* MBOX_HBM_REPAIR_* */
 	unsigned int percent; /* of the clocks */
 };
 

@@ -58,6 +58,11 @@ void nm_hbm_lose(struct nm_device *dev)
 	if (fallocate(dev->hbm_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)size))
 		nm_log(dev, NM_LOG_ERROR, "HBM keeps its contents: %s", strerror(errno));
 	nm_hbm_mark(dev, 0, size, false);
+	/* As it comes back it uses spare rows for the bad ones. */
+	pthread_mutex_lock(&dev->lock);
+	if (dev->inject.repair == MBOX_HBM_REPAIR_PENDING)
+		dev->inject.repair = MBOX_HBM_REPAIR_NONE;
+	pthread_mutex_unlock(&dev->lock);
 }
 
 void *nm_hbm_at(struct nm_device *dev, uint64_t addr, uint64_t size)

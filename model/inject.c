@@ -212,6 +212,14 @@ static uint32_t add_up_to(uint32_t a, uint32_t b)
 	return b > ECC_MAX - a ? ECC_MAX : a + b;
 }
 
+/* Returns when the firmware has shown what it is told. dev->lock held, dropped meanwhile. */
+static void show_memories(struct nm_device *dev)
+{
+	nm_mgmt_raise(dev, MGMT_CAUSE_ECC);
+	while (atomic_load(&dev->mgmt->cause) & MGMT_CAUSE_ECC || dev->busy)
+		pthread_cond_wait(&dev->idle, &dev->lock);
+}
+
 int nm_inject_ecc(struct nm_device *dev, unsigned int memory, uint32_t corrected,
 		  uint32_t uncorrected)
 {
@@ -224,9 +232,18 @@ int nm_inject_ecc(struct nm_device *dev, unsigned int memory, uint32_t corrected
 	*ecc = HW_SET(MBOX_ECC_CORRECTED, add_up_to(HW_GET(MBOX_ECC_CORRECTED, *ecc), corrected)) |
 	       HW_SET(MBOX_ECC_UNCORRECTED,
 		      add_up_to(HW_GET(MBOX_ECC_UNCORRECTED, *ecc), uncorrected));
-	nm_mgmt_raise(dev, MGMT_CAUSE_ECC);
-	while (atomic_load(&dev->mgmt->cause) & MGMT_CAUSE_ECC || dev->busy)
-		pthread_cond_wait(&dev->idle, &dev->lock);
+	show_memories(dev);
+	pthread_mutex_unlock(&dev->lock);
+	return 0;
+}
+
+int nm_inject_repair(struct nm_device *dev, uint32_t state)
+{
+	if (state > MBOX_HBM_REPAIR_FAILED)
+		return -EINVAL;
+	pthread_mutex_lock(&dev->lock);
+	dev->inject.repair = state;
+	show_memories(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return 0;
 }
@@ -297,6 +314,7 @@ void nm_inject_clear(struct nm_device *dev)
 	}
 	nm_inject_throttle(dev, 100);
 	nm_inject_removal(dev, false);
+	nm_inject_repair(dev, MBOX_HBM_REPAIR_NONE);
 }
 
 /* --- status ------------------------------------------------------------------- */
@@ -334,6 +352,8 @@ int nm_inject_status(struct nm_device *dev, char *to, size_t size)
 		say(&t, "=%u/%u", HW_GET(MBOX_ECC_CORRECTED, in->ecc[m]),
 		    HW_GET(MBOX_ECC_UNCORRECTED, in->ecc[m]));
 	}
+	if (in->repair)
+		say(&t, " repair=%u", in->repair);
 	for (unsigned int c = 0; c < dev->config.cores; c++)
 		for (unsigned int e = 0; e < EXI_ENGINES; e++)
 			if (nm_core_hangs(dev->core[c], e))

@@ -124,6 +124,16 @@ static uint32_t ecc(struct nm_device *dev, unsigned int memory, uint32_t which)
 	return HW_GET(which, counts);
 }
 
+static uint32_t repair(struct nm_device *dev)
+{
+	uint32_t state;
+
+	pthread_mutex_lock(&dev->lock);
+	state = dev->inject.repair;
+	pthread_mutex_unlock(&dev->lock);
+	return state;
+}
+
 static uint32_t time_lo(struct nm_device *dev)
 {
 	const uint64_t now = nm_time_ns(dev);
@@ -162,6 +172,9 @@ static bool reg_load(struct nm_device *dev, uint32_t reg, uint32_t *value)
 			break;
 		case MGMT_TIME_HI:
 			*value = m->time_hi;
+			break;
+		case MGMT_HBM_REPAIR:
+			*value = repair(dev);
 			break;
 		case MGMT_CHIP_ARCH:
 			*value = nm_mgmt_arch(dev);

@@ -151,6 +151,10 @@ uint64_t nm_time_ns(struct nm_device *dev);
 int nm_inject_ecc(struct nm_device *dev, unsigned int memory, uint32_t corrected,
 		  uint32_t uncorrected);
 
+/* Whether rows of the HBM want repair, as the firmware shows it: MBOX_HBM_REPAIR_*. A reset leaves it;
+ * what is pending is repaired when the memory loses its power. */
+int nm_inject_repair(struct nm_device *dev, uint32_t state);
+
 /* In the next launches that use the engine (ISA_TENSOR...), its first instruction never completes;
  * stall detection does not help. Abort and reset end such a launch. */
 int nm_inject_hang(struct nm_device *dev, unsigned int core, unsigned int engine,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "control.h"
+#include "device.h"
 #include "mbox.h"
 #include "queue.h"
 
@@ -68,6 +69,26 @@ static void ecc_counters_outlive_resets(void **state)
 	assert_int_equal(misc_read(f, MBOX_ECC_HBM(2)), 7 << 16 | 1);
 	assert_int_equal(misc_read(f, MBOX_ECC_HBM(1)), 0);
 	assert_int_equal(misc_read(f, MBOX_ECC_SRAM), 0xffff);
+}
+
+static void repair_state_is_shown(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(misc_read(f, MBOX_HBM_REPAIR), 0);
+	assert_int_equal(nm_inject_repair(f->dev, MBOX_HBM_REPAIR_PENDING), 0);
+	assert_int_equal(misc_read(f, MBOX_HBM_REPAIR), 1);
+	assert_int_equal(nm_inject_repair(f->dev, 3), -EINVAL);
+	nm_device_reset(f->dev);
+	assert_int_equal(misc_read(f, MBOX_HBM_REPAIR), 1);
+	/* Nothing else asks for a repair, and none that failed goes away. */
+	nm_hbm_lose(f->dev);
+	nm_device_reset(f->dev);
+	assert_int_equal(misc_read(f, MBOX_HBM_REPAIR), 0);
+	assert_int_equal(nm_inject_repair(f->dev, MBOX_HBM_REPAIR_FAILED), 0);
+	nm_hbm_lose(f->dev);
+	nm_device_reset(f->dev);
+	assert_int_equal(misc_read(f, MBOX_HBM_REPAIR), 2);
 }
 
 static void the_mailbox_answers_badly(void **state)
@@ -196,6 +217,7 @@ static void commands_and_their_mistakes(void **state)
 		"throttle 101",
 		"ecc hbm4 1 1",
 		"ecc sram x 1",
+		"repair soon",
 		"status now",
 		"udma 128 stop 1 2 3 4 5 6 7",
 	};
@@ -213,6 +235,7 @@ static void commands_and_their_mistakes(void **state)
 	assert_string_equal(command(f, " udma\t128 corrupt 2 "), "ok");
 	assert_string_equal(command(f, "throttle 50"), "ok");
 	assert_string_equal(command(f, "poison 1 4"), "ok");
+	assert_string_equal(command(f, "repair failed"), "ok");
 	assert_string_equal(command(f, "remove"), "ok");
 	assert_true(says(f, "present=0 clock=50% ") && says(f, " hang.1.1=3"));
 	assert_true(says(f, " poison.1=4"));
@@ -224,10 +247,11 @@ static void commands_and_their_mistakes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(interrupts_are_lost),	     TEST(interrupts_are_late),
-		TEST(ecc_counters_outlive_resets),   TEST(the_mailbox_answers_badly),
-		TEST(the_mailbox_is_silent),	     TEST(udma_engines_break),
-		TEST(a_removed_device_is_not_there), TEST(commands_and_their_mistakes),
+		TEST(interrupts_are_lost),	   TEST(interrupts_are_late),
+		TEST(ecc_counters_outlive_resets), TEST(the_mailbox_answers_badly),
+		TEST(repair_state_is_shown),	   TEST(the_mailbox_is_silent),
+		TEST(udma_engines_break),	   TEST(a_removed_device_is_not_there),
+		TEST(commands_and_their_mistakes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

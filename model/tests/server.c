@@ -134,6 +134,25 @@ static void serial_numbers_over_the_links(void **state)
 	tear_down(&s);
 }
 
+/* As in the public driver's election of a pod: who publishes, and who reads it over a link. */
+static void published_neighbours_over_a_link(void **state)
+{
+	struct server s = { 0 };
+	uint32_t found[7];
+
+	(void)state;
+	build(&s, NULL, 2);
+	for (unsigned int i = 0; i < 7; i++)
+		nm_bar_write(s.dev[1], V3_BAR_APB_QEMU,
+			     V3_APB_MISC_RAM + MBOX_LEFT_SERIAL_HI + i * 4, 4, 0x1000 + i);
+	assert_true(copy(&s, s.dev[0], host_addr(0x40000),
+			 window(0) + V3_DEV_MISC_RAM + MBOX_LEFT_SERIAL_HI, sizeof(found)));
+	memcpy(found, s.host + 0x40000, sizeof(found));
+	for (unsigned int i = 0; i < 7; i++)
+		assert_int_equal(found[i], 0x1000 + i);
+	tear_down(&s);
+}
+
 static void links_are_both_ways(void **state)
 {
 	static const unsigned int devices[] = { NEURON_PCI_TRN1, NEURON_PCI_INF2, NEURON_PCI_TRN2,
@@ -250,6 +269,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(serial_numbers_over_the_links),
+		cmocka_unit_test(published_neighbours_over_a_link),
 		cmocka_unit_test(links_are_both_ways),
 		cmocka_unit_test(memories_of_neighbours),
 		cmocka_unit_test(what_a_link_does_not_reach),
