@@ -303,22 +303,23 @@ static void copy_restart(struct neuron_copy_engine *engine, int error)
 	lockdep_assert_held(&engine->ndev->reset_lock);
 
 	scoped_guard(spinlock_irqsave, &engine->lock)
-		engine->error = -EIO; /* keeps everybody else off the ring */
+		engine->paused = true; /* jobs that come meanwhile wait */
 	halted = copy_halt(engine);
 
 	guard(spinlock_irqsave)(&engine->lock);
+	engine->paused = false;
 	job = list_first_entry_or_null(&engine->jobs, struct neuron_copy_job, node);
 	if (job)
 		copy_done(engine, job, error);
 	engine->next = NULL;
 	if (!halted) {
+		engine->error = -EIO;
 		drm_err(&engine->ndev->drm, "copy engine %u does not stop\n", engine->engine);
 		neuron_power_recover(engine->ndev);
 		list_for_each_entry_safe(job, next, &engine->jobs, node)
 			copy_done(engine, job, -EIO);
 		return;
 	}
-	engine->error = 0;
 	copy_rewind(engine);
 }
 

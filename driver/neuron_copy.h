@@ -48,7 +48,7 @@ struct neuron_copy_engine {
 	struct neuron_copy_job *next;
 	/** @error: 0 while it runs, else what new jobs end with. */
 	int error;
-	/** @paused: The device is down: jobs wait in @jobs, nobody touches the ring. */
+	/** @paused: The device or queue is down: jobs wait in @jobs, nobody touches the ring. */
 	bool paused;
 	/** @batches: Batches done. */
 	u64 batches;

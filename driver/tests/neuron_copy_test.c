@@ -20,6 +20,8 @@ struct copy_fixture {
 	struct neuron_regs regs;
 	u32 status; /* of both halves of the queue */
 	u32 resets;
+	struct neuron_copy_job *joins; /* while the queue comes to a stop */
+	struct dma_fence *joined;
 };
 
 static void copy_reg_write(const struct neuron_regs *regs, u32 offset, u32 value)
@@ -33,7 +35,11 @@ static void copy_reg_write(const struct neuron_regs *regs, u32 offset, u32 value
 static u32 copy_reg_read(const struct neuron_regs *regs, u32 offset)
 {
 	struct copy_fixture *f = kunit_get_current_test()->priv;
+	struct neuron_copy_job *joins = f->joins;
 
+	f->joins = NULL;
+	if (joins)
+		f->joined = copy_start(&joins->base);
 	return offset == UDMA_M2S + COPY_STATUS || offset == UDMA_S2M + COPY_STATUS ? f->status : 0;
 }
 
@@ -213,6 +219,26 @@ static void neuron_copy_restarts_the_others(struct kunit *test)
 	copy_end(second);
 }
 
+/* Who comes while the queue comes to a stop has nothing to do with the failure. */
+static void neuron_copy_joins_a_restart(struct kunit *test)
+{
+	struct copy_fixture *f = test->priv;
+	struct neuron_copy_job *bad = copy_job(test, COPY_HBM, SZ_64K);
+	struct dma_fence *first = copy_begin(test, bad);
+
+	f->joins = copy_job(test, COPY_HBM + SZ_1M, SZ_64K);
+	mutex_lock(&f->ndev->reset_lock);
+	copy_restart(f->engine, -EIO);
+	mutex_unlock(&f->ndev->reset_lock);
+	KUNIT_EXPECT_EQ(test, dma_fence_get_status(first), -EIO);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_OR_NULL(f->joined));
+	copy_expect_desc(test, 0, 0x5000, COPY_HBM + SZ_1M, SZ_64K);
+	copy_batches_done(f, 1);
+	KUNIT_EXPECT_EQ(test, dma_fence_get_status(f->joined), 1);
+	copy_end(first);
+	copy_end(f->joined);
+}
+
 /* An engine that has stopped for good takes nothing, and what is on it ends. */
 static void neuron_copy_stops_for_good(struct kunit *test)
 {
@@ -285,6 +311,7 @@ static struct kunit_case neuron_copy_cases[] = {
 	KUNIT_CASE(neuron_copy_cuts_at_pages),
 	KUNIT_CASE(neuron_copy_refills_the_ring),
 	KUNIT_CASE(neuron_copy_restarts_the_others),
+	KUNIT_CASE(neuron_copy_joins_a_restart),
 	KUNIT_CASE(neuron_copy_stops_for_good),
 	KUNIT_CASE(neuron_copy_of_a_closed_file_is_cancelled),
 	KUNIT_CASE_PARAM(neuron_copy_checks_ranges, check_gen_params),
