@@ -34,7 +34,7 @@ u32 neuron_fw_crc(const void *request, size_t size)
 	return crc32c(MBOX_CRC_INIT, request, size) ^ MBOX_CRC_XOR;
 }
 
-/* Wait for the response to @sequence. 0, -ETIMEDOUT, -ENODEV, -EIO for an error of the firmware. */
+/* Wait for the response to @sequence. 0, -ETIMEDOUT, -ENODEV. */
 static int neuron_fw_wait(struct neuron_device *ndev, const struct mbox_response *response,
 			  u8 sequence)
 {
@@ -50,12 +50,76 @@ static int neuron_fw_wait(struct neuron_device *ndev, const struct mbox_response
 		usleep_range(20, 100);
 	}
 	dma_rmb();
-	if (response->error != MBOX_OK) {
-		drm_err_ratelimited(&ndev->drm, "firmware refused request %u: error %u, %u bytes\n",
-				    sequence, response->error, le16_to_cpu(response->size));
-		return -EIO;
-	}
 	return 0;
+}
+
+/*
+ * What a response of @bytes says: 0, -EIO no. A response has no checksum; one
+ * that the firmware does not write is -EBADMSG.
+ */
+static int neuron_fw_judge(struct neuron_device *ndev, const struct mbox_response *response,
+			   size_t bytes)
+{
+	switch (response->error) {
+	case MBOX_OK:
+		return le16_to_cpu(response->size) == bytes ? 0 : -EBADMSG;
+	case MBOX_FAILED:
+	case MBOX_UNKNOWN_COMMAND:
+		drm_err_ratelimited(&ndev->drm, "firmware refused request %u: error %u, %u bytes\n",
+				    response->sequence, response->error,
+				    le16_to_cpu(response->size));
+		return -EIO;
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* Ask once. As neuron_fw_wait() and neuron_fw_judge(). */
+static int neuron_fw_ask(struct neuron_device *ndev, u8 command, const void *payload, u16 bytes,
+			 size_t answer_bytes)
+{
+	struct neuron_fw *fw = &ndev->fw;
+	struct mbox_response *response = fw->buf + PAGE_SIZE;
+	struct mbox_request *request = fw->buf;
+	u64 addr = ndev->hal->host_base | fw->dma;
+	u16 size = sizeof(*request) + bytes;
+	int ret;
+
+	fw->sequence = fw->sequence == U8_MAX ? 1 : fw->sequence + 1;
+	request->sequence = fw->sequence;
+	request->command = command;
+	request->size = cpu_to_le16(size);
+	request->crc = 0;
+	memcpy(request + 1, payload, bytes);
+	request->crc = cpu_to_le32(neuron_fw_crc(request, size));
+	WRITE_ONCE(response->sequence, 0);
+	dma_wmb();
+
+	neuron_reg_write(&ndev->misc, MBOX_REQUEST_LO, lower_32_bits(addr));
+	neuron_reg_write(&ndev->misc, MBOX_REQUEST_HI, upper_32_bits(addr));
+	neuron_reg_write(&ndev->misc, MBOX_RESPONSE_LO, lower_32_bits(addr + PAGE_SIZE));
+	neuron_reg_write(&ndev->misc, MBOX_RESPONSE_HI, upper_32_bits(addr + PAGE_SIZE));
+	neuron_reg_write(&ndev->misc, MBOX_TRIGGER, 1);
+
+	ret = neuron_fw_wait(ndev, response, fw->sequence);
+	return ret ?: neuron_fw_judge(ndev, response, answer_bytes);
+}
+
+static void neuron_fw_warn(struct neuron_device *ndev, int error, size_t bytes, unsigned int try,
+			   unsigned int tries)
+{
+	const struct mbox_response *response = ndev->fw.buf + PAGE_SIZE;
+	char text[80];
+
+	if (error == -ETIMEDOUT)
+		snprintf(text, sizeof(text), "no answer in %u ms but sequence %u",
+			 ndev->fw.timeout_ms, READ_ONCE(response->sequence));
+	else
+		snprintf(text, sizeof(text),
+			 "answer of error %u, %u bytes makes no sense, want 0, %zu",
+			 response->error, le16_to_cpu(response->size), bytes);
+	drm_warn(&ndev->drm, "firmware request %u: %s, try %u of %u\n", ndev->fw.sequence, text,
+		 try, tries);
 }
 
 /**
@@ -66,62 +130,34 @@ static int neuron_fw_wait(struct neuron_device *ndev, const struct mbox_response
  * @bytes: of @payload
  * @answer: out: payload of the answer
  * @answer_bytes: of @answer, what the firmware must send
- * @tries: how often to ask, one second each; not 0
+ * @tries: how often to ask, at most one second each; not 0
  *
  * Context: Process, fw.lock held; sleeps.
- * Return: 0, -EINVAL, -ETIMEDOUT no answer, -EIO refused.
+ * Return: 0, -EINVAL, -ETIMEDOUT no answer, -EBADMSG no sense, -EIO refused, -ENODEV.
  */
 int neuron_fw_request_locked(struct neuron_device *ndev, u8 command, const void *payload, u16 bytes,
 			     void *answer, u16 answer_bytes, unsigned int tries)
 {
-	struct neuron_fw *fw = &ndev->fw;
-	struct mbox_response *response = fw->buf + PAGE_SIZE;
-	struct mbox_request *request = fw->buf;
-	u64 addr = ndev->hal->host_base | fw->dma;
-	u16 size = sizeof(*request) + bytes;
+	const struct mbox_response *response = ndev->fw.buf + PAGE_SIZE;
+	size_t want = sizeof(*response) + answer_bytes;
 	unsigned int try;
 	int ret;
 
-	if (size > PAGE_SIZE || sizeof(*response) + answer_bytes > PAGE_SIZE)
+	if (sizeof(struct mbox_request) + bytes > PAGE_SIZE || want > PAGE_SIZE)
 		return -EINVAL;
 
-	lockdep_assert_held(&fw->lock);
+	lockdep_assert_held(&ndev->fw.lock);
 	for (try = 0; try < tries; try++) {
-		fw->sequence = fw->sequence == U8_MAX ? 1 : fw->sequence + 1;
-		request->sequence = fw->sequence;
-		request->command = command;
-		request->size = cpu_to_le16(size);
-		request->crc = 0;
-		memcpy(request + 1, payload, bytes);
-		request->crc = cpu_to_le32(neuron_fw_crc(request, size));
-		WRITE_ONCE(response->sequence, 0);
-		dma_wmb();
-
-		neuron_reg_write(&ndev->misc, MBOX_REQUEST_LO, lower_32_bits(addr));
-		neuron_reg_write(&ndev->misc, MBOX_REQUEST_HI, upper_32_bits(addr));
-		neuron_reg_write(&ndev->misc, MBOX_RESPONSE_LO, lower_32_bits(addr + PAGE_SIZE));
-		neuron_reg_write(&ndev->misc, MBOX_RESPONSE_HI, upper_32_bits(addr + PAGE_SIZE));
-		neuron_reg_write(&ndev->misc, MBOX_TRIGGER, 1);
-
-		ret = neuron_fw_wait(ndev, response, fw->sequence);
-		if (ret != -ETIMEDOUT)
+		ret = neuron_fw_ask(ndev, command, payload, bytes, want);
+		if (!neuron_fw_is_mute(ret))
 			break;
-		drm_warn(&ndev->drm,
-			 "firmware request %u: no answer in %u ms but sequence %u, try %u of %u\n",
-			 fw->sequence, fw->timeout_ms, READ_ONCE(response->sequence), try + 1,
-			 tries);
+		neuron_fw_warn(ndev, ret, want, try + 1, tries);
 	}
 	if (try)
 		neuron_fw_watch(ndev);
-	if (ret)
-		return ret;
-	if (le16_to_cpu(response->size) != sizeof(*response) + answer_bytes) {
-		drm_err_ratelimited(&ndev->drm, "firmware answered %u bytes, expected %zu\n",
-				    le16_to_cpu(response->size), sizeof(*response) + answer_bytes);
-		return -EIO;
-	}
-	memcpy(answer, response + 1, answer_bytes);
-	return 0;
+	if (!ret)
+		memcpy(answer, response + 1, answer_bytes);
+	return ret;
 }
 
 static int neuron_fw_request(struct neuron_device *ndev, u8 command, const void *payload, u16 bytes,
@@ -132,9 +168,9 @@ static int neuron_fw_request(struct neuron_device *ndev, u8 command, const void 
 	guard(mutex)(&ndev->fw.lock);
 	ret = neuron_fw_request_locked(ndev, command, payload, bytes, answer, answer_bytes,
 				       MBOX_TRIES);
-	/* For whoever asks next. */
-	if (ret == -ETIMEDOUT)
-		neuron_fw_restart(ndev);
+	if (neuron_fw_is_mute(ret) && !neuron_fw_restart(ndev))
+		ret = neuron_fw_request_locked(ndev, command, payload, bytes, answer, answer_bytes,
+					       MBOX_TRIES);
 	return ret;
 }
 
@@ -145,8 +181,10 @@ static int neuron_fw_request(struct neuron_device *ndev, u8 command, const void 
  * @values: out: values
  * @count: how many, at most 16
  *
- * Context: Process; sleeps for up to MBOX_TRIES seconds.
- * Return: 0, -EINVAL, -ETIMEDOUT no answer, -EIO refused, -ENODEV.
+ * Firmware that is mute for MBOX_TRIES seconds is started anew, and asked as often again.
+ *
+ * Context: Process; sleeps.
+ * Return: 0, -EINVAL, -ETIMEDOUT no answer, -EBADMSG no sense, -EIO refused, -ENODEV.
  */
 int neuron_fw_read_regs(struct neuron_device *ndev, const u64 *addrs, u32 *values, u32 count)
 {
@@ -240,7 +278,7 @@ int neuron_fw_init(struct neuron_device *ndev)
  * Reads serial number and API version, the latter through a request, which
  * proves that the firmware answers and sees host memory.
  *
- * Return: 0, -ETIMEDOUT, -EIO, -ENODEV.
+ * Return: 0, -ETIMEDOUT, -EBADMSG, -EIO, -ENODEV.
  */
 int neuron_fw_start(struct neuron_device *ndev)
 {
@@ -251,7 +289,9 @@ int neuron_fw_start(struct neuron_device *ndev)
 
 	ret = neuron_fw_read_regs(ndev, &addr, &fw->api_version, 1);
 	if (ret) {
-		drm_err(&ndev->drm, "no answer from the firmware: %d\n", ret);
+		drm_err(&ndev->drm,
+			"firmware does not serve the driver: %d; reset the function, bind again\n",
+			ret);
 		return ret;
 	}
 	direct = neuron_reg_read(&ndev->misc, MBOX_API_VERSION);

@@ -2,6 +2,7 @@
 #ifndef __NEURON_FW_H__
 #define __NEURON_FW_H__
 
+#include <linux/errno.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
 
@@ -36,6 +37,12 @@ struct neuron_fw {
 	/** @image_bytes: Its size. */
 	u32 image_bytes;
 };
+
+/* Nothing of use came back: ask again, in the end start the firmware anew. */
+static inline bool neuron_fw_is_mute(int ret)
+{
+	return ret == -ETIMEDOUT || ret == -EBADMSG;
+}
 
 int neuron_fw_init(struct neuron_device *ndev);
 int neuron_fw_start(struct neuron_device *ndev);

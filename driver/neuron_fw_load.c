@@ -211,7 +211,7 @@ static int neuron_fw_prove(struct neuron_device *ndev)
  * is allocated here, so that a device can come back while memory is short.
  *
  * Context: Process; sleeps.
- * Return: 0, also then; -ETIMEDOUT, -EIO, -ENODEV when the device was left
+ * Return: 0, also then; -ETIMEDOUT, -EBADMSG, -EIO, -ENODEV when the device was left
  * without firmware that answers.
  */
 int neuron_fw_update(struct neuron_device *ndev)
@@ -241,7 +241,7 @@ int neuron_fw_update(struct neuron_device *ndev)
 		return 0;
 	}
 	fw->image = NULL;
-	if (ret == -ETIMEDOUT)
+	if (neuron_fw_is_mute(ret))
 		neuron_fw_restart(ndev);
 	drm_warn(&ndev->drm, "firmware %s does not work (%d): %s runs, since %s\n", fw->image_text,
 		 ret, fw->state.text, neuron_fw_cause(fw->state.cause));

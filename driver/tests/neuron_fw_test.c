@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The mailbox against a firmware of a few lines, which answers in the trigger's write. */
 
+#include <linux/bitfield.h>
+
 #include <kunit/static_stub.h>
 #include <kunit/test.h>
 
@@ -17,6 +19,8 @@ struct fw_fixture {
 	u32 reg[0x1000 / 4];
 	unsigned int requests;
 	unsigned int deaf; /* requests to leave unanswered */
+	unsigned int nonsense; /* requests to answer with an error that is none */
+	unsigned int restarts;
 	u8 error;
 	bool crc_ok;
 	bool addr_ok;
@@ -43,7 +47,8 @@ static void fw_answer(struct fw_fixture *f)
 	n = (size - sizeof(*request)) / sizeof(*addr);
 	for (i = 0; i < n; i++)
 		value[i] = cpu_to_le32((u32)le64_to_cpu(addr[i]) + 1);
-	response->error = f->error;
+	response->error = f->nonsense ? 0xa5 : f->error;
+	f->nonsense -= !!f->nonsense;
 	response->size = cpu_to_le16(sizeof(*response) + n * sizeof(*value));
 	response->sequence = request->sequence;
 }
@@ -57,6 +62,9 @@ static void fw_write(const struct neuron_regs *regs, u32 offset, u32 value)
 		f->reg[MBOX_RESET / 4] = 0;
 	else if (offset == MBOX_TRIGGER)
 		fw_answer(f);
+	else if (offset == MBOX_FW_RESTART && value == MBOX_FW_RESTART_KEY)
+		f->reg[MBOX_FW_BOOT / 4] = FIELD_PREP(MBOX_FW_BOOT_COUNT, ++f->restarts) |
+					   MBOX_FW_BOOT_HOST;
 }
 
 static u32 fw_read(const struct neuron_regs *regs, u32 offset)
@@ -129,6 +137,43 @@ static void neuron_fw_asks_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, value, 2);
 }
 
+static void neuron_fw_does_not_believe_nonsense(struct kunit *test)
+{
+	struct fw_fixture *f = test->priv;
+	u64 addr = 1;
+	u32 value = 0;
+
+	f->nonsense = 2;
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, &addr, &value, 1), 0);
+	KUNIT_EXPECT_EQ(test, f->requests, 3);
+	KUNIT_EXPECT_EQ(test, value, 2);
+
+	f->nonsense = UINT_MAX;
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, &addr, &value, 1), -EBADMSG);
+	KUNIT_EXPECT_EQ(test, f->requests, 3 + 15);
+}
+
+/* Where the device can, firmware that is mute is started anew, and then asked again. */
+static void neuron_fw_starts_the_mute_anew(struct kunit *test)
+{
+	struct fw_fixture *f = test->priv;
+	u64 addr = 1;
+	u32 value = 0;
+
+	f->reg[MBOX_FW_INTERFACE / 4] = MBOX_FW_INTERFACE_V1;
+	f->reg[MBOX_FW_VERSION / 4] = FWI_VERSION(1, 0, 0);
+	f->deaf = MBOX_TRIES;
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, &addr, &value, 1), 0);
+	KUNIT_EXPECT_EQ(test, f->restarts, 1);
+	KUNIT_EXPECT_EQ(test, f->requests, 15 + 1);
+	KUNIT_EXPECT_EQ(test, value, 2);
+
+	f->nonsense = 2 * MBOX_TRIES;
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, &addr, &value, 1), -EBADMSG);
+	KUNIT_EXPECT_EQ(test, f->restarts, 2);
+	KUNIT_EXPECT_EQ(test, f->requests, 15 + 1 + 30);
+}
+
 static void neuron_fw_gives_up(struct kunit *test)
 {
 	struct fw_fixture *f = test->priv;
@@ -186,6 +231,8 @@ static struct kunit_case neuron_fw_cases[] = { KUNIT_CASE(neuron_fw_checksum_is_
 					       KUNIT_CASE(neuron_fw_reads_registers),
 					       KUNIT_CASE(neuron_fw_sequence_skips_zero),
 					       KUNIT_CASE(neuron_fw_asks_again),
+					       KUNIT_CASE(neuron_fw_does_not_believe_nonsense),
+					       KUNIT_CASE(neuron_fw_starts_the_mute_anew),
 					       KUNIT_CASE(neuron_fw_reports_refusal),
 					       KUNIT_CASE(neuron_fw_bounds_requests),
 					       KUNIT_CASE(neuron_fw_gives_up),
