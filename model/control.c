@@ -157,16 +157,15 @@ static int do_irq(struct words *w)
 static int do_mailbox(struct words *w)
 {
 	static const char *const names[NM_MAILBOX_FAULTS] = {
-		[NM_MAILBOX_SILENT] = "silent",
-		[NM_MAILBOX_SEQUENCE] = "sequence",
-		[NM_MAILBOX_GARBAGE] = "garbage",
-		[NM_MAILBOX_ERROR] = "error",
+		[NM_MAILBOX_SILENT] = "silent",	  [NM_MAILBOX_SEQUENCE] = "sequence",
+		[NM_MAILBOX_GARBAGE] = "garbage", [NM_MAILBOX_ERROR] = "error",
+		[NM_MAILBOX_CRC] = "crc",
 	};
 	int fault = choice(w->word[1], names, NM_MAILBOX_FAULTS);
 	uint32_t count;
 
 	if (fault < 0)
-		return refuse(w, "mailbox", w->word[1], "silent, sequence, garbage or error");
+		return refuse(w, "mailbox", w->word[1], "silent, sequence, garbage, error or crc");
 	if (!number(w, 2, "count", 1, &count))
 		return -EINVAL;
 	return nm_inject_mailbox(w->dev, (enum nm_mailbox_fault)fault, count);

@@ -19,7 +19,7 @@
 	"  hang CORE ENGINE [N]              engine tensor, vector, scalar, gpsimd or sync\n"     \
 	"  irq lose VECTOR [N]               the interrupt never comes\n"                         \
 	"  irq delay VECTOR MILLISECONDS [N]\n"                                                   \
-	"  mailbox silent|sequence|garbage|error [N]    answers to requests\n"                    \
+	"  mailbox silent|sequence|garbage|error|crc [N]  answers to requests\n"                  \
 	"  udma ENGINE error|stop|corrupt [N]           0..127 of cores, then of the host's\n"    \
 	"  remove                            all reads give ones, no DMA\n"                       \
 	"  return                            after remove: powered on again\n"                    \

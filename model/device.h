@@ -111,6 +111,7 @@ struct inject {
 	uint64_t due_ns[EXI_MSIX_VECTORS];
 	enum nm_mailbox_fault mailbox;
 	uint32_t requests;
+	uint64_t damaged; /* address of the request that the firmware will read wrongly; 0: none */
 	enum nm_udma_fault udma[NM_ENGINES];
 	uint32_t turns[NM_ENGINES];
 	uint32_t ecc[NM_STACKS + 1]; /* as MBOX_ECC_* */
@@ -342,6 +343,8 @@ static inline bool nm_armed(struct nm_device *dev, uint32_t fault)
 bool nm_inject_takes_irq(struct nm_device *dev, unsigned int vector); /* no lock held */
 /* dev->lock held, dropped meanwhile. reset: value of MBOX_RESET; addresses of the messages. */
 bool nm_inject_takes_request(struct nm_device *dev, uint32_t reset, uint64_t from, uint64_t to);
+/* What the firmware has read from addr: the damaged request, once. No lock held. */
+void nm_inject_damage(struct nm_device *dev, uint64_t addr, uint8_t *to, uint32_t bytes);
 /* dev->lock held. */
 bool nm_inject_takes_turn(struct nm_device *dev, unsigned int engine, enum nm_udma_fault *fault);
 

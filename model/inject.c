@@ -37,7 +37,7 @@ static void rearm(struct nm_device *dev)
 
 	if (any(in->irqs, EXI_MSIX_VECTORS))
 		armed |= NM_ARMED_IRQ;
-	if (in->requests)
+	if (in->requests || in->damaged)
 		armed |= NM_ARMED_MAILBOX;
 	if (any(in->turns, NM_ENGINES))
 		armed |= NM_ARMED_UDMA;
@@ -156,14 +156,30 @@ bool nm_inject_takes_request(struct nm_device *dev, uint32_t reset, uint64_t fro
 
 	if (!in->requests || (reset && fault != NM_MAILBOX_SILENT))
 		return false;
-	if (!--in->requests)
-		rearm(dev);
+	in->requests--;
+	in->damaged = fault == NM_MAILBOX_CRC ? from : 0;
+	rearm(dev);
+	if (fault == NM_MAILBOX_CRC)
+		return false;
 	if (fault == NM_MAILBOX_SILENT)
 		return true;
 	pthread_mutex_unlock(&dev->lock);
 	answer_wrongly(dev, fault, from, to);
 	pthread_mutex_lock(&dev->lock);
 	return true;
+}
+
+void nm_inject_damage(struct nm_device *dev, uint64_t addr, uint8_t *to, uint32_t bytes)
+{
+	struct inject *in = &dev->inject;
+
+	pthread_mutex_lock(&dev->lock);
+	if (addr == in->damaged && bytes >= sizeof(struct mbox_request)) {
+		to[offsetof(struct mbox_request, command)] ^= 0x10;
+		in->damaged = 0;
+		rearm(dev);
+	}
+	pthread_mutex_unlock(&dev->lock);
 }
 
 int nm_inject_mailbox(struct nm_device *dev, enum nm_mailbox_fault fault, uint32_t requests)

@@ -31,7 +31,11 @@ static bool copy(struct nm_device *dev, uint32_t what)
 		return false;
 	switch (what) {
 	case MGMT_COPY_IN:
-		return !nm_bus_read(dev, addr, m->ram + at, bytes);
+		if (nm_bus_read(dev, addr, m->ram + at, bytes))
+			return false;
+		if (nm_armed(dev, NM_ARMED_MAILBOX))
+			nm_inject_damage(dev, addr, m->ram + at, bytes);
+		return true;
 	case MGMT_COPY_OUT:
 		return !nm_bus_write(dev, addr, m->ram + at, bytes);
 	case MGMT_COPY_REGISTER:

@@ -172,6 +172,7 @@ enum nm_mailbox_fault {
 	NM_MAILBOX_SEQUENCE, /* the answer has the sequence of another request */
 	NM_MAILBOX_GARBAGE, /* right sequence, senseless error code and size */
 	NM_MAILBOX_ERROR, /* MBOX_FAILED */
+	NM_MAILBOX_CRC, /* a bit of the request flips on its way: no answer, its checksum is wrong */
 	NM_MAILBOX_FAULTS,
 };
 int nm_inject_mailbox(struct nm_device *dev, enum nm_mailbox_fault fault, uint32_t requests);

@@ -110,6 +110,24 @@ static void the_mailbox_answers_badly(void **state)
 	assert_int_equal(nm_inject_mailbox(f->dev, NM_MAILBOX_FAULTS, 1), -EINVAL);
 }
 
+/* The firmware sees a request that its checksum does not fit, and the host what it wrote. */
+static void requests_are_damaged(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t addr = V3_DEV_MISC_RAM + MBOX_SERIAL_LO;
+	struct mbox_request sent;
+
+	assert_int_equal(nm_inject_mailbox(f->dev, NM_MAILBOX_CRC, 1), 0);
+	send(f, 5, MBOX_CMD_READ_REGS, &addr, 8, 0);
+	memcpy(&sent, f->host + REQUEST, sizeof(sent));
+	wait_for(f->messages == 1);
+	assert_non_null(strstr(f->last, "CRC"));
+	assert_int_equal(f->host[RESPONSE], 0);
+	assert_memory_equal(f->host + REQUEST, &sent, sizeof(sent));
+	send(f, 6, MBOX_CMD_READ_REGS, &addr, 8, 0);
+	assert_int_equal(response(f, 6)->error, MBOX_OK);
+}
+
 static bool says(struct fixture *f, const char *what)
 {
 	char text[NM_CONTROL_LINE];
@@ -247,11 +265,11 @@ static void commands_and_their_mistakes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(interrupts_are_lost),	   TEST(interrupts_are_late),
-		TEST(ecc_counters_outlive_resets), TEST(the_mailbox_answers_badly),
-		TEST(repair_state_is_shown),	   TEST(the_mailbox_is_silent),
-		TEST(udma_engines_break),	   TEST(a_removed_device_is_not_there),
-		TEST(commands_and_their_mistakes),
+		TEST(interrupts_are_lost),	     TEST(interrupts_are_late),
+		TEST(ecc_counters_outlive_resets),   TEST(repair_state_is_shown),
+		TEST(the_mailbox_answers_badly),     TEST(requests_are_damaged),
+		TEST(the_mailbox_is_silent),	     TEST(udma_engines_break),
+		TEST(a_removed_device_is_not_there), TEST(commands_and_their_mistakes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
