@@ -52,9 +52,9 @@ static void across_sleep(void **state)
 		assert_ok(copy_start(fd, big, 0, host, 0, 24 * MIB, copied));
 	sleep_now();
 
-	assert_ok(sync_wait(fd, last, 0, 20000));
+	assert_ok(sync_wait(fd, last, 0, 60000));
 	assert_int_equal(sync_status(fd, last), 1);
-	assert_ok(sync_wait(fd, copied, 0, 20000));
+	assert_ok(sync_wait(fd, copied, 0, 60000));
 	assert_int_equal(sync_status(fd, copied), 1);
 	assert_memory_equal(p, q, 24 * MIB);
 	copy_now(fd, host, 0, bo, 0, BYTES);
