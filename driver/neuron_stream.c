@@ -287,7 +287,10 @@ static void stream_attach(struct neuron_ctx *ctx, struct neuron_stream *stream)
 	ctx->stream = stream;
 }
 
-/* Make a reader of the context's stream, counted; *fresh becomes that stream if there is none. */
+/*
+ * Make a reader of the context's stream, counted. If there is none, *fresh becomes it, or without
+ * @fresh NULL is the answer.
+ */
 static struct neuron_stream *stream_claim(struct neuron_ctx *ctx, struct neuron_stream **fresh)
 {
 	struct neuron_stream *stream;
@@ -297,6 +300,8 @@ static struct neuron_stream *stream_claim(struct neuron_ctx *ctx, struct neuron_
 	if (!ctx->mem || !READ_ONCE(ctx->running))
 		return ERR_PTR(-EIO);
 	if (!ctx->stream) {
+		if (!fresh)
+			return NULL;
 		stream_attach(ctx, *fresh);
 		*fresh = NULL;
 	}
@@ -317,6 +322,10 @@ static struct neuron_stream *stream_get(struct neuron_ctx *ctx, u32 entries)
 {
 	struct neuron_stream *fresh, *stream;
 
+	stream = stream_claim(ctx, NULL);
+	if (stream)
+		return stream;
+	/* What allocates may not be under the lock, so another caller can be faster. */
 	fresh = stream_alloc(ctx, entries);
 	if (!fresh)
 		return ERR_PTR(-ENOMEM);
