@@ -295,4 +295,6 @@ release:
 	return ret;
 }
 
+MODULE_FIRMWARE("neuron/trn1-mgmt.bin");
 MODULE_FIRMWARE("neuron/trn2-mgmt.bin");
+MODULE_FIRMWARE("neuron/trn3-mgmt.bin");

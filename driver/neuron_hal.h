@@ -94,6 +94,8 @@ struct neuron_hal {
 	u32 stop_ms;
 	/** @power_max_uw: Power of a die that firmware calls its maximum, uW; 0: not known. */
 	u32 power_max_uw;
+	/** @dies: Dies, each with sensors of its own. */
+	u8 dies;
 	/** @copy_engine: UDMA engines that copy for the host. */
 	u8 copy_engine[NEURON_COPY_ENGINES_MAX];
 	/** @copy_queue: Queue of each of them that the driver uses. */
@@ -102,10 +104,13 @@ struct neuron_hal {
 	u8 copy_engines;
 };
 
-/* What virtual devices of all generations have in common, for their tables. */
+/*
+ * What virtual devices of all generations have in common, for their tables. The
+ * power is ours: there is no public figure of any chip's.
+ */
 #define NEURON_HAL_VIRTUAL                                                              \
 	.quirks = NEURON_QUIRK_WINDOW_BY_SIZE, .exi_bar = EXI_BAR, .reset_poll_ms = 10, \
-	.reset_max_ms = 30000
+	.reset_max_ms = 30000, .power_max_uw = 250000000
 
 /* And silicon of all generations. */
 #define NEURON_HAL_SILICON                                                   \

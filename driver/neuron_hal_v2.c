@@ -50,17 +50,19 @@ static const struct neuron_hal_ops v2_ops_silicon = {
 };
 
 /* The wrapper of a host engine lies right behind it. */
-#define V2_COMMON                                                                                  \
-	.arch = NEURON_ARCH_V2, .dram_bar = V3_BAR_DRAM, .dma_bits = 44, .host_base = V2_DEV_HOST, \
-	.neighbour = V2_DEV_NEIGHBOUR_0, .neighbour_dist = V2_DEV_NEIGHBOUR_DIST,                  \
-	.fw_carveout = V2_FW_CARVEOUT, .apb_bytes = V2_BAR_APB + V2_APB_BYTES,                     \
-	.misc_ram = V2_BAR_APB + V2_APB_MISC_RAM, .misc_ram_addr = V2_DEV_MISC_RAM,                \
-	.misc_ram_bytes = 0x1000, .udma_bytes = V2_APB_UDMA_BYTES + V2_APB_SDMA_BYTES,             \
-	.stop_ms = 2000, .copy_engine = { V2_UDMA_D2H, V2_UDMA_H2D }, .copy_queue = 0,             \
+#define V2_COMMON                                                                         \
+	.arch = NEURON_ARCH_V2, .dies = V2_DIES, .dram_bar = V3_BAR_DRAM, .dma_bits = 44, \
+	.host_base = V2_DEV_HOST, .neighbour = V2_DEV_NEIGHBOUR_0,                        \
+	.neighbour_dist = V2_DEV_NEIGHBOUR_DIST, .fw_carveout = V2_FW_CARVEOUT,           \
+	.apb_bytes = V2_BAR_APB + V2_APB_BYTES, .misc_ram = V2_BAR_APB + V2_APB_MISC_RAM, \
+	.misc_ram_addr = V2_DEV_MISC_RAM, .misc_ram_bytes = 0x1000,                       \
+	.udma_bytes = V2_APB_UDMA_BYTES + V2_APB_SDMA_BYTES, .stop_ms = 2000,             \
+	.copy_engine = { V2_UDMA_D2H, V2_UDMA_H2D }, .copy_queue = 0,                     \
 	.copy_engines = V2_UDMA_HOST_ENGINES
 
+/* One image serves both: the firmware asks the chip what it is. */
 #define V2_VIRTUAL                                                                         \
-	.ops = &v2_ops_virtual, .apb_bar = V2_BAR_QEMU,                                    \
+	.fw_name = "neuron/trn1-mgmt.bin", .ops = &v2_ops_virtual, .apb_bar = V2_BAR_QEMU, \
 	.reset_reg = V2_BAR_APB + V2_APB_QEMU_RESET, .reset_value = 1, NEURON_HAL_VIRTUAL, \
 	V2_COMMON
 

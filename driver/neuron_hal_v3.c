@@ -51,7 +51,7 @@ static const struct neuron_hal_ops v3_ops_silicon = {
 };
 
 #define V3_COMMON                                                                                  \
-	.dram_bar = V3_BAR_DRAM, .dma_bits = 46, .host_base = V3_DEV_HOST,                         \
+	.dies = V3_DIES, .dram_bar = V3_BAR_DRAM, .dma_bits = 46, .host_base = V3_DEV_HOST,        \
 	.neighbour = V3_DEV_NEIGHBOUR_0, .neighbour_dist = V3_DEV_NEIGHBOUR_DIST,                  \
 	.fw_carveout = V3_HBM_FW_CARVEOUT, .apb_bytes = V3_APB_BYTES, .misc_ram = V3_APB_MISC_RAM, \
 	.misc_ram_addr = V3_DEV_MISC_RAM, .misc_ram_bytes = V3_APB_MISC_RAM_BYTES,                 \
@@ -71,7 +71,6 @@ const struct neuron_hal neuron_hal_trn2_virtual = {
 	.instance = "Trn2",
 	.product = "Trainium2",
 	.arch = NEURON_ARCH_V3,
-	.power_max_uw = 250000000, /* ours: no public figure */
 	V3_VIRTUAL,
 };
 
@@ -85,6 +84,7 @@ const struct neuron_hal neuron_hal_trn2 = {
 
 const struct neuron_hal neuron_hal_trn3_virtual = {
 	.name = "trn3 (virtual)",
+	.fw_name = "neuron/trn3-mgmt.bin",
 	.instance = "Trn3",
 	.product = "Trainium3",
 	.arch = NEURON_ARCH_V4,

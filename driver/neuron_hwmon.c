@@ -18,6 +18,7 @@
 #include "neuron_hwmon.h"
 #include "neuron_mailbox.h"
 
+/* Most of any chip. */
 #define HWMON_DIES 2
 
 static umode_t hwmon_is_visible(const void *data, enum hwmon_sensor_types type, u32 attr,
@@ -25,7 +26,7 @@ static umode_t hwmon_is_visible(const void *data, enum hwmon_sensor_types type, 
 {
 	const struct neuron_device *ndev = data;
 
-	if (type == hwmon_power && !ndev->hal->power_max_uw)
+	if (channel >= ndev->hal->dies || (type == hwmon_power && !ndev->hal->power_max_uw))
 		return 0;
 	return 0444;
 }
