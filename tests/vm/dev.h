@@ -60,10 +60,13 @@ void file_write(const char *path, const char *text);
 
 /* --- bytes ---------------------------------------------------------------- */
 
-/* Byte i of a sequence that each seed has another of; all n of it; that it is there. */
+/* Byte i of a sequence that each seed has another of; its first n to memory. */
 uint8_t bytes_pattern(uint64_t i, uint32_t seed);
-void bytes_fill(uint8_t *p, uint64_t n, uint32_t seed);
-void bytes_assert(const uint8_t *p, uint64_t n, uint32_t seed);
+void bytes_fill(void *ptr, uint64_t n, uint32_t seed);
+/* That memory holds the first n; of them those from at on; n times the same byte. */
+void bytes_assert(const void *ptr, uint64_t n, uint32_t seed);
+void bytes_assert_from(const void *ptr, uint64_t at, uint64_t n, uint32_t seed);
+void bytes_assert_all(const void *ptr, uint64_t n, uint8_t value);
 
 /* --- buffers -------------------------------------------------------------- */
 

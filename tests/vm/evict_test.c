@@ -16,48 +16,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BO_MORE	  (BO_HBM | DRM_NEURON_BO_OVERCOMMIT)
-#define HBM_MAX	  (1ull << 30)
-#define PIECES_H  20 /* about as many make HBM full */
-#define PIECES	  (2 * PIECES_H)
-#define TILE	  (TILE_PARTS * 64ull)
-#define PATTERN_K 0x9e3779b97f4a7c15ull
+#define BO_MORE	 (BO_HBM | DRM_NEURON_BO_OVERCOMMIT)
+#define HBM_MAX	 (1ull << 30)
+#define PIECES_H 20 /* about as many make HBM full */
+#define PIECES	 (2 * PIECES_H)
+#define TILE	 (TILE_PARTS * 64ull)
 
 /* --- what is in a buffer --------------------------------------------------- */
-
-static uint64_t word(uint64_t i, uint64_t seed)
-{
-	return (i ^ seed << 32) * PATTERN_K;
-}
-
-static void fill(uint64_t *p, uint64_t bytes, uint64_t seed)
-{
-	for (uint64_t i = 0; i < bytes / 8; i++)
-		p[i] = word(i, seed);
-}
-
-static void assert_filled(const uint64_t *p, uint64_t bytes, uint64_t seed)
-{
-	for (uint64_t i = 0; i < bytes / 8; i++)
-		if (p[i] != word(i, seed))
-			fail_msg("buffer %llu: word %llu is 0x%llx, not 0x%llx",
-				 (unsigned long long)seed, (unsigned long long)i,
-				 (unsigned long long)p[i], (unsigned long long)word(i, seed));
-}
-
-static void assert_zero(const uint64_t *p, uint64_t bytes)
-{
-	for (uint64_t i = 0; i < bytes / 8; i++)
-		if (p[i])
-			fail_msg("word %llu is 0x%llx, not 0", (unsigned long long)i,
-				 (unsigned long long)p[i]);
-}
 
 /* A host buffer of the size of a piece, to look through. */
 struct window {
 	int fd;
 	uint32_t bo;
-	uint64_t *p;
+	uint8_t *p;
 	uint64_t bytes;
 };
 
@@ -75,9 +46,9 @@ static void window_free(struct window *w)
 	bo_close(w->fd, w->bo);
 }
 
-static void put(struct window *w, uint32_t bo, uint64_t seed)
+static void put(struct window *w, uint32_t bo, uint32_t seed)
 {
-	fill(w->p, w->bytes, seed);
+	bytes_fill(w->p, w->bytes, seed);
 	copy_now(w->fd, bo, 0, w->bo, 0, w->bytes);
 }
 
@@ -87,10 +58,10 @@ static void get(struct window *w, uint32_t bo)
 	copy_now(w->fd, w->bo, 0, bo, 0, w->bytes);
 }
 
-static void assert_holds(struct window *w, uint32_t bo, uint64_t seed)
+static void assert_holds(struct window *w, uint32_t bo, uint32_t seed)
 {
 	get(w, bo);
-	assert_filled(w->p, w->bytes, seed);
+	bytes_assert(w->p, w->bytes, seed);
 }
 
 /* --- HBM ------------------------------------------------------------------- */
@@ -147,7 +118,7 @@ static void fill_twice(struct window *w, uint32_t *bo, uint32_t flags)
 	for (unsigned int i = 0; i < PIECES; i++) {
 		bo[i] = bo_new(w->fd, w->bytes, BO_MORE | flags);
 		get(w, bo[i]);
-		assert_zero(w->p, w->bytes);
+		bytes_assert_all(w->p, w->bytes, 0);
 		put(w, bo[i], i);
 	}
 }
@@ -182,7 +153,7 @@ static void overcommitted_buffers_keep_their_contents(void **state)
 	for (unsigned int i = 0; i < PIECES; i++) {
 		assert_int_equal(launch_now(FD, ctx, program, (uint32_t[]){ bo[i], out }, 2), 1);
 		copy_now(FD, w.bo, 0, out, 0, TILE);
-		assert_filled(w.p, TILE, i);
+		bytes_assert(w.p, TILE, i);
 	}
 	assert_true(moves("restores") - restores >= PIECES / 2);
 	for (unsigned int i = 0; i < PIECES; i++)
@@ -199,7 +170,7 @@ static void overcommitted_buffers_keep_their_contents(void **state)
 static void mappings_follow_the_buffer(void **state)
 {
 	uint32_t bo[PIECES], out, program, fill_program, ctx;
-	uint64_t *p[PIECES];
+	uint8_t *p[PIECES];
 	struct window w;
 	float *f;
 
@@ -208,9 +179,9 @@ static void mappings_follow_the_buffer(void **state)
 	fill_twice(&w, bo, BO_MMAP);
 	for (unsigned int i = 0; i < PIECES; i++) {
 		p[i] = bo_map(FD, bo[i]);
-		assert_filled(p[i], w.bytes, i);
+		bytes_assert(p[i], w.bytes, i);
 		/* By the CPU, wherever it is. */
-		fill(p[i], TILE, i + 1000);
+		bytes_fill(p[i], TILE, i + 1000);
 	}
 	out = bo_new(FD, TILE, BO_MORE);
 	program = prog_through_sbuf(FD, TILE / TILE_PARTS);
@@ -219,15 +190,15 @@ static void mappings_follow_the_buffer(void **state)
 	for (unsigned int i = 0; i < PIECES; i++) {
 		assert_int_equal(launch_now(FD, ctx, program, (uint32_t[]){ bo[i], out }, 2), 1);
 		copy_now(FD, w.bo, 0, out, 0, TILE);
-		assert_filled(w.p, TILE, i + 1000);
+		bytes_assert(w.p, TILE, i + 1000);
 		assert_int_equal(launch_now(FD, ctx, fill_program, &bo[i], 1), 1);
 	}
 	for (unsigned int i = 0; i < PIECES; i++) {
-		f = (float *)p[i];
+		f = (void *)p[i];
 		for (unsigned int k = 0; k < TILE_PARTS * 4; k++)
 			assert_true(f[k] == 3.5f);
-		for (uint64_t k = TILE / 8; k < w.bytes / 8; k += 4096 / 8)
-			assert_true(p[i][k] == word(k, i));
+		for (uint64_t k = TILE; k < w.bytes; k += 4096)
+			assert_int_equal(p[i][k], bytes_pattern(k, i));
 		bo_unmap(FD, bo[i], p[i]);
 	}
 	window_free(&w);
@@ -269,8 +240,7 @@ static void buffers_in_use_are_not_evicted(void **state)
 	get(&w, busy);
 	for (unsigned int i = 0; i < TILE_PARTS * 4; i++)
 		assert_true(((float *)w.p)[i] == 1.25f);
-	for (uint64_t i = TILE_PARTS * 16 / 8; i < w.bytes / 8; i++)
-		assert_true(w.p[i] == word(i, 77));
+	bytes_assert_from(w.p, TILE_PARTS * 16, w.bytes, 77);
 	for (unsigned int i = 0; i < PIECES; i++)
 		assert_holds(&w, bo[i], i);
 	window_free(&w);
@@ -375,7 +345,7 @@ static void files_make_room_for_each_other(void **state)
 	for (unsigned int i = 0; i < PIECES_H; i++) {
 		theirs = bo_new(other, w.bytes, BO_HBM);
 		get(&v, theirs);
-		assert_zero(v.p, v.bytes);
+		bytes_assert_all(v.p, v.bytes, 0);
 		put(&v, theirs, i + 500);
 		assert_holds(&v, theirs, i + 500);
 	}

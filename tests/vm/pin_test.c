@@ -65,18 +65,12 @@ static void wait_unpinned(unsigned long kib)
 	assert_int_equal(pinned_kib(), kib);
 }
 
-static uint8_t pattern(size_t i)
-{
-	return (uint8_t)((i * 2654435761u) >> 13);
-}
-
 static void copies_read_and_write_pinned_memory(void **state)
 {
 	uint8_t *a = anonymous(PROT_READ | PROT_WRITE), *b = anonymous(PROT_READ | PROT_WRITE);
 	uint32_t from, to, hbm = bo_new(FD, SIZE, BO_HBM);
 
-	for (size_t i = 0; i < SIZE; i++)
-		a[i] = pattern(i);
+	bytes_fill(a, SIZE, 8);
 	from = pin(FD, a, SIZE);
 	to = pin(FD, b, SIZE);
 	assert_int_equal(bo_info(FD, from).flags, BO_HOST | DRM_NEURON_BO_USER);
@@ -89,12 +83,10 @@ static void copies_read_and_write_pinned_memory(void **state)
 	copy_now(FD, hbm, 0, from, 0, SIZE);
 	copy_now(FD, to, 4095, hbm, 4095, SIZE - 4099);
 	copy_now(FD, to, 0, from, 0, 1);
-	for (size_t i = 0; i < SIZE; i++) {
-		uint8_t want = i == 0 || (i >= 4095 && i < SIZE - 4) ? pattern(i) : 0;
-
-		if (b[i] != want)
-			fail_msg("byte %zu is 0x%x, not 0x%x", i, b[i], want);
-	}
+	assert_int_equal(b[0], bytes_pattern(0, 8));
+	bytes_assert_all(b + 1, 4094, 0);
+	bytes_assert_from(b, 4095, SIZE - 4, 8);
+	bytes_assert_all(b + SIZE - 4, 4, 0);
 	bo_close(FD, from);
 	bo_close(FD, to);
 	wait_unpinned(0);
@@ -116,12 +108,10 @@ static void pinned_memory_may_be_unmapped(void **state)
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	assert_ptr_equal(again, p);
 	copy_now(FD, host, 0, bo, 0, SIZE);
-	for (size_t i = 0; i < SIZE; i++)
-		assert_int_equal(q[i], 0x5a);
+	bytes_assert_all(q, SIZE, 0x5a);
 	memset(q, 0xa5, SIZE);
 	copy_now(FD, bo, 0, host, 0, SIZE);
-	for (size_t i = 0; i < SIZE; i++)
-		assert_int_equal(again[i], 0);
+	bytes_assert_all(again, SIZE, 0);
 	bo_unmap(FD, host, q);
 	assert_ok(munmap(again, SIZE));
 }
@@ -151,17 +141,15 @@ static void pinned_memory_stays_with_the_parent(void **state)
 	}
 	memset(p, 0x22, SIZE / 2);
 	copy_now(FD, host, 0, bo, 0, SIZE);
-	for (size_t i = 0; i < SIZE; i++)
-		assert_int_equal(q[i], i < SIZE / 2 ? 0x22 : 0x11);
+	bytes_assert_all(q, SIZE / 2, 0x22);
+	bytes_assert_all(q + SIZE / 2, SIZE / 2, 0x11);
 	memset(q, 0x44, SIZE);
 	copy_now(FD, bo, 0, host, 0, SIZE);
-	for (size_t i = 0; i < SIZE; i++)
-		assert_int_equal(p[i], 0x44);
+	bytes_assert_all(p, SIZE, 0x44);
 	assert_int_equal(write(go[1], &byte, 1), 1);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	for (size_t i = 0; i < SIZE; i++)
-		assert_int_equal(p[i], 0x44);
+	bytes_assert_all(p, SIZE, 0x44);
 	close(go[0]);
 	close(go[1]);
 	bo_unmap(FD, host, q);
