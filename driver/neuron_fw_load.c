@@ -249,6 +249,36 @@ int neuron_fw_update(struct neuron_device *ndev)
 }
 
 /**
+ * neuron_fw_keep - Keep an image for the device to read, if it is for it
+ * @ndev: device, not started
+ * @name: of the file, for messages
+ * @file: its contents
+ *
+ * Return: 0, also when it is refused; -ENOMEM.
+ */
+int neuron_fw_keep(struct neuron_device *ndev, const char *name, const struct firmware *file)
+{
+	enum fwi_verdict verdict;
+	struct fwi_finding f;
+	void *image;
+
+	verdict = neuron_fw_check_image(file->data, file->size, ndev->hal->arch, &f);
+	if (verdict != FWI_OK) {
+		drm_warn(&ndev->drm, "%s refused, %s 0x%x, not 0x%x: the firmware stays as it is\n",
+			 name, fwi_verdict_text(verdict), f.value, f.want);
+		return 0;
+	}
+	image = dmam_alloc_coherent(ndev->drm.dev, file->size, &ndev->fw.image_dma, GFP_KERNEL);
+	if (!image)
+		return -ENOMEM;
+	memcpy(image, file->data, file->size);
+	ndev->fw.image = image;
+	ndev->fw.image_bytes = file->size;
+	neuron_fw_text(ndev->fw.image_text, le32_to_cpu(ndev->fw.image->version));
+	return 0;
+}
+
+/**
  * neuron_fw_find - Look for an image of the firmware in the file system
  * @ndev: device, not started
  *
@@ -262,9 +292,6 @@ int neuron_fw_find(struct neuron_device *ndev)
 {
 	const char *name = ndev->hal->fw_name;
 	const struct firmware *file;
-	struct fwi_finding f;
-	enum fwi_verdict verdict;
-	void *image;
 	int ret;
 
 	if (!name)
@@ -275,22 +302,7 @@ int neuron_fw_find(struct neuron_device *ndev)
 			drm_warn(&ndev->drm, "%s can't be read: %d\n", name, ret);
 		return 0;
 	}
-	verdict = neuron_fw_check_image(file->data, file->size, ndev->hal->arch, &f);
-	if (verdict != FWI_OK) {
-		drm_warn(&ndev->drm, "%s refused, %s 0x%x, not 0x%x: the firmware stays as it is\n",
-			 name, fwi_verdict_text(verdict), f.value, f.want);
-		goto release;
-	}
-	image = dmam_alloc_coherent(ndev->drm.dev, file->size, &ndev->fw.image_dma, GFP_KERNEL);
-	if (!image) {
-		ret = -ENOMEM;
-		goto release;
-	}
-	memcpy(image, file->data, file->size);
-	ndev->fw.image = image;
-	ndev->fw.image_bytes = file->size;
-	neuron_fw_text(ndev->fw.image_text, le32_to_cpu(ndev->fw.image->version));
-release:
+	ret = neuron_fw_keep(ndev, name, file);
 	release_firmware(file);
 	return ret;
 }

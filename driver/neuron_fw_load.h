@@ -6,6 +6,7 @@
 
 #include "neuron_fw_image.h"
 
+struct firmware;
 struct neuron_device;
 
 /* Bytes of a version as text, as in "1.0.0". */
@@ -34,6 +35,7 @@ const char *neuron_fw_cause(u8 cause);
 void neuron_fw_watch(struct neuron_device *ndev);
 int neuron_fw_restart(struct neuron_device *ndev);
 int neuron_fw_update(struct neuron_device *ndev);
+int neuron_fw_keep(struct neuron_device *ndev, const char *name, const struct firmware *file);
 int neuron_fw_find(struct neuron_device *ndev);
 
 #endif /* __NEURON_FW_LOAD_H__ */

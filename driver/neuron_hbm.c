@@ -10,6 +10,8 @@
 #include <linux/overflow.h>
 #include <linux/slab.h>
 
+#include <kunit/static_stub.h>
+
 #include "neuron_compat.h"
 #include "neuron_hbm.h"
 
@@ -123,8 +125,7 @@ int neuron_hbm_reserve_zero(struct neuron_hbm *hbm)
  */
 void neuron_hbm_clear_zero(struct neuron_hbm *hbm)
 {
-	memset_io(neuron_hbm_ptr(hbm, &hbm->zero), 0, hbm->zero.size);
-	wmb(); /* before the first scrub, whose doorbell is another mapping */
+	neuron_hbm_fill(hbm, &hbm->zero, NULL, 0);
 }
 
 /**
@@ -206,15 +207,22 @@ u64 neuron_hbm_used(struct neuron_hbm *hbm)
 }
 
 /**
- * neuron_hbm_ptr - The driver's own view of a block
- * @hbm: the memory
+ * neuron_hbm_fill - Write a block, all of it
+ * @hbm: the memory, of a device that answers
  * @block: a block
+ * @data: what it begins with; the rest, which may be of an earlier owner, becomes zero
+ * @size: bytes of @data
  *
- * Return: address of its first byte, write-combining. Only inside drm_dev_enter().
+ * Context: Inside drm_dev_enter().
  */
-void __iomem *neuron_hbm_ptr(struct neuron_hbm *hbm, const struct neuron_hbm_block *block)
+void neuron_hbm_fill(struct neuron_hbm *hbm, const struct neuron_hbm_block *block, const void *data,
+		     u64 size)
 {
 	const struct neuron_hbm_stack *stack = &hbm->stack[block->stack];
+	void __iomem *to = stack->map + (block->addr - stack->addr);
 
-	return stack->map + (block->addr - stack->addr);
+	KUNIT_STATIC_STUB_REDIRECT(neuron_hbm_fill, hbm, block, data, size);
+	memcpy_toio(to, data, size);
+	memset_io(to + size, 0, block->size - size);
+	wmb(); /* before any doorbell, which is another mapping */
 }

@@ -95,6 +95,7 @@ u64 neuron_hbm_fini(struct neuron_hbm *hbm);
 int neuron_hbm_alloc(struct neuron_hbm *hbm, u64 size, struct neuron_hbm_block *block);
 void neuron_hbm_free(struct neuron_hbm *hbm, struct neuron_hbm_block *block);
 u64 neuron_hbm_used(struct neuron_hbm *hbm);
-void __iomem *neuron_hbm_ptr(struct neuron_hbm *hbm, const struct neuron_hbm_block *block);
+void neuron_hbm_fill(struct neuron_hbm *hbm, const struct neuron_hbm_block *block, const void *data,
+		     u64 size);
 
 #endif /* __NEURON_HBM_H__ */

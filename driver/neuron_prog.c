@@ -6,7 +6,6 @@
 
 #include <linux/crc32c.h>
 #include <linux/ctype.h>
-#include <linux/io.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -155,7 +154,6 @@ static struct neuron_prog *prog_create(struct neuron_file *nfile, const void *im
 	u32 i, n_slots = le32_to_cpu(header->n_slots);
 	struct neuron_device *ndev = nfile->ndev;
 	struct neuron_prog *prog;
-	void __iomem *ptr;
 	int ret;
 
 	prog = kvzalloc(struct_size(prog, slots, n_slots), GFP_KERNEL_ACCOUNT);
@@ -177,7 +175,6 @@ static struct neuron_prog *prog_create(struct neuron_file *nfile, const void *im
 	atomic64_add(prog->const_bytes, &nfile->const_bytes);
 	prog->device_id = atomic64_inc_return(&ndev->program_id);
 	prog->image_bytes = size;
-	ptr = neuron_hbm_ptr(&ndev->hbm, &prog->hbm);
 	for (i = 0; i < n_slots; i++) {
 		prog->slots[i].min_bytes = le64_to_cpu(slots[i].min_bytes);
 		prog->slots[i].rights = le32_to_cpu(slots[i].rights);
@@ -189,10 +186,7 @@ static struct neuron_prog *prog_create(struct neuron_file *nfile, const void *im
 		neuron_prog_put(prog);
 		return ERR_PTR(ret);
 	}
-	memcpy_toio(ptr, image, size);
-	/* Of an earlier owner. */
-	memset_io(ptr + size, 0, prog->hbm.size - size);
-	wmb(); /* before the doorbell of any launch, which is another mapping */
+	neuron_hbm_fill(&ndev->hbm, &prog->hbm, image, size);
 	neuron_power_unlock(ndev);
 	return prog;
 }

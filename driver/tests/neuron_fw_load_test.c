@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Firmware images: which are accepted, and what is done with a device that has got one. */
 
+#include <kunit/device.h>
 #include <kunit/static_stub.h>
 #include <kunit/test.h>
+#include <linux/firmware.h>
 
 #include "../neuron_drv.h"
 #include "../neuron_fw.h"
 #include "../neuron_fw_load.h"
+#include "neuron_fail.h"
 #include "neuron_mailbox.h"
 #include "neuron_pci.h"
 
@@ -291,6 +294,49 @@ static void neuron_fw_load_notices_starts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->ndev->fw.state.cause, MBOX_FW_BOOT_WATCHDOG);
 }
 
+struct keep {
+	struct load_fixture *f;
+	struct firmware file;
+};
+
+/* What it takes goes with the device; here with the call. */
+static int keep_image(struct kunit *test, void *arg)
+{
+	struct neuron_device *ndev = ((struct keep *)arg)->f->ndev;
+	void *group = devres_open_group(ndev->drm.dev, NULL, GFP_KERNEL);
+	int ret;
+
+	if (!group)
+		return -ENOMEM;
+	ret = neuron_fw_keep(ndev, "image", &((struct keep *)arg)->file);
+	KUNIT_EXPECT_EQ(test, !ret, !!ndev->fw.image);
+	if (!ret)
+		KUNIT_EXPECT_STREQ(test, ndev->fw.image_text, "1.2.3");
+	ndev->fw.image = NULL;
+	devres_release_group(ndev->drm.dev, group);
+	return ret;
+}
+
+static void neuron_fw_load_keeps_no_image_without_memory(struct kunit *test)
+{
+	static const struct neuron_fail_op op = { .call = keep_image };
+	const struct neuron_hal hal = { .arch = NEURON_ARCH_V3 };
+	struct keep keep = { .f = test->priv };
+	struct image *image = kunit_kzalloc(test, sizeof(*image), GFP_KERNEL);
+	struct device *dev = kunit_device_register(test, "neuron-fw");
+
+	KUNIT_ASSERT_NOT_NULL(test, image);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(dev));
+	image_init(image);
+	image_seal(image);
+	keep.f->ndev->drm.dev = dev;
+	keep.f->ndev->hal = &hal;
+	keep.file.data = (void *)image;
+	keep.file.size = sizeof(*image);
+	neuron_fail_init(test);
+	neuron_fail_each(test, &op, &keep);
+}
+
 static struct kunit_case neuron_fw_load_cases[] = {
 	KUNIT_CASE_PARAM(neuron_fw_load_checks_fields, image_gen_params),
 	KUNIT_CASE(neuron_fw_load_sees_damage),
@@ -300,6 +346,7 @@ static struct kunit_case neuron_fw_load_cases[] = {
 	KUNIT_CASE(neuron_fw_load_restarts_nothing_else),
 	KUNIT_CASE(neuron_fw_load_loses_the_device),
 	KUNIT_CASE(neuron_fw_load_notices_starts),
+	KUNIT_CASE(neuron_fw_load_keeps_no_image_without_memory),
 	{}
 };
 

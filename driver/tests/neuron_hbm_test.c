@@ -6,6 +6,7 @@
 #include <linux/random.h>
 
 #include "../neuron_hbm.h"
+#include "neuron_fail.h"
 
 #define STACK_BYTES ((u64)SZ_16M)
 #define STACK_0	    0x1000000ull
@@ -194,6 +195,39 @@ static void neuron_hbm_names_what_was_lost(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, neuron_hbm_fini(hbm), SZ_64K);
 }
 
+static int fail_stack(struct kunit *test, void *arg)
+{
+	return neuron_hbm_add_stack(arg, 0, 0, 3 * SZ_1M, NULL);
+}
+
+static void fail_unstack(struct kunit *test, void *arg)
+{
+	struct neuron_hbm *hbm = arg;
+
+	gpu_buddy_fini(&hbm->stack[--hbm->stacks].mm);
+	hbm->total -= 3 * SZ_1M;
+}
+
+static void fail_check_stack(struct kunit *test, void *arg)
+{
+	struct neuron_hbm *hbm = arg;
+
+	KUNIT_EXPECT_EQ(test, hbm->stacks, 2);
+	KUNIT_EXPECT_EQ(test, hbm->total, 2 * STACK_BYTES);
+}
+
+static void neuron_hbm_adds_no_stack_without_memory(struct kunit *test)
+{
+	static const struct neuron_fail_op op = {
+		.call = fail_stack,
+		.undo = fail_unstack,
+		.check = fail_check_stack,
+	};
+
+	neuron_fail_init(test);
+	neuron_fail_each(test, &op, test->priv);
+}
+
 static struct kunit_case neuron_hbm_cases[] = { KUNIT_CASE(neuron_hbm_counts),
 						KUNIT_CASE(neuron_hbm_lists_what_is_given),
 						KUNIT_CASE(neuron_hbm_window_follows_address),
@@ -202,6 +236,7 @@ static struct kunit_case neuron_hbm_cases[] = { KUNIT_CASE(neuron_hbm_counts),
 						KUNIT_CASE(neuron_hbm_zeroes_are_not_for_users),
 						KUNIT_CASE(neuron_hbm_random_blocks_never_overlap),
 						KUNIT_CASE(neuron_hbm_names_what_was_lost),
+						KUNIT_CASE(neuron_hbm_adds_no_stack_without_memory),
 						{} };
 
 static struct kunit_suite neuron_hbm_suite = {

@@ -5,15 +5,16 @@
 #include <linux/crc32c.h>
 
 #include "../neuron_prog.h"
+#include "neuron_test.h"
 
-#define ARCH 3
+#define ARCH NEURON_TEST_ARCH
 
 /* Header, two slots, streams of one HALT for tensor and sync, 64 bytes of constants. */
 #define SLOTS_AT  256
 #define TENSOR_AT 384
 #define SYNC_AT	  576
 #define CONST_AT  768
-#define IMAGE	  832
+#define IMAGE	  NEURON_TEST_PROG_BYTES
 
 #define SLOT(i, member) (SLOTS_AT + (i) * 64 + (int)offsetof(struct nprog_slot, member))
 #define FIELD(member)	((int)offsetof(struct nprog_header, member))
@@ -33,7 +34,7 @@ static void seal(u8 *image)
 	put(image, FIELD(crc32c), 4, ~crc32c(~0u, image, IMAGE));
 }
 
-static u8 *make_image(struct kunit *test)
+u8 *neuron_test_prog(struct kunit *test)
 {
 	u8 *image = kunit_kzalloc(test, IMAGE, GFP_KERNEL);
 
@@ -66,7 +67,7 @@ static void neuron_prog_accepts_a_good_image(struct kunit *test)
 {
 	struct nprog_finding finding;
 
-	KUNIT_EXPECT_EQ(test, neuron_prog_check(make_image(test), IMAGE, ARCH, &finding), 0);
+	KUNIT_EXPECT_EQ(test, neuron_prog_check(neuron_test_prog(test), IMAGE, ARCH, &finding), 0);
 }
 
 struct fault_row {
@@ -128,7 +129,7 @@ static void neuron_prog_refuses(struct kunit *test)
 {
 	const struct fault_row *row = test->param_value;
 	struct nprog_finding finding = {};
-	u8 *image = make_image(test);
+	u8 *image = neuron_test_prog(test);
 
 	put(image, row->at, row->bytes, row->value);
 	seal(image);
@@ -139,7 +140,7 @@ static void neuron_prog_refuses(struct kunit *test)
 static void neuron_prog_sees_every_flipped_bit(struct kunit *test)
 {
 	struct nprog_finding finding;
-	u8 *image = make_image(test);
+	u8 *image = neuron_test_prog(test);
 	int bit;
 
 	for (bit = 0; bit < IMAGE * 8; bit++) {
@@ -153,7 +154,7 @@ static void neuron_prog_sees_every_flipped_bit(struct kunit *test)
 static void neuron_prog_knows_its_size(struct kunit *test)
 {
 	struct nprog_finding finding;
-	u8 *image = make_image(test);
+	u8 *image = neuron_test_prog(test);
 	int size;
 
 	for (size = 0; size < IMAGE; size++)
