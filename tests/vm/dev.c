@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/sync_file.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,6 +171,40 @@ void file_write(const char *path, const char *value)
 	if (write(fd, value, strlen(value)) != (ssize_t)strlen(value))
 		fail_msg("%s: %s", path, strerror(errno));
 	close(fd);
+}
+
+char *file_read_glob(const char *pattern, char path[256])
+{
+	static char text[128 * 1024];
+	ssize_t n = 0, got;
+	glob_t found;
+	int fd = -1;
+
+	for (int i = 0; i < 500 && fd < 0; i++) {
+		if (!glob(pattern, 0, NULL, &found)) {
+			snprintf(path, 256, "%s", found.gl_pathv[0]);
+			fd = open(path, O_RDONLY | O_CLOEXEC);
+		}
+		globfree(&found);
+		if (fd < 0)
+			usleep(10000);
+	}
+	if (fd < 0)
+		return NULL;
+	while ((got = read(fd, text + n, sizeof(text) - 1 - (size_t)n)) > 0)
+		n += got;
+	close(fd);
+	text[n] = 0;
+	return got < 0 ? NULL : text;
+}
+
+long long file_number(const char *pattern)
+{
+	char path[256], *text = file_read_glob(pattern, path);
+
+	if (!text)
+		fail_msg("%s can't be read: %s", pattern, strerror(errno));
+	return strtoll(text, NULL, 10);
 }
 
 const char *dev_pci_address(void)

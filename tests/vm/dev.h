@@ -57,6 +57,11 @@ const char *dev_pci_address(void);
 
 /* Writes a text to a file that exists. */
 void file_write(const char *path, const char *text);
+/* Text of the one file that fits a pattern, waited for up to 5 s, and its path; NULL: there is none.
+ * Good until the next call. */
+char *file_read_glob(const char *pattern, char path[256]);
+/* The same of a file that has a number. */
+long long file_number(const char *pattern);
 
 /* --- bytes ---------------------------------------------------------------- */
 

@@ -12,17 +12,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GROUP(name) { #name, name##_tests, &name##_tests_count, NULL, NULL, false }
-/* Only when it is named, for now. */
-#define BY_HAND(name, setup, teardown) \
-	{ #name, name##_tests, &name##_tests_count, setup, teardown, true }
+#define GROUP(name) { #name, name##_tests, &name##_tests_count, NULL, NULL }
+#define GROUP_WITH(name, setup, teardown) \
+	{ #name, name##_tests, &name##_tests_count, setup, teardown }
 
 static const struct group {
 	const char *name;
 	const struct CMUnitTest *tests;
 	const size_t *count;
 	CMFixtureFunction setup, teardown;
-	bool by_hand;
 } groups[] = {
 	GROUP(args),   GROUP(memory),
 	GROUP(scrub),  GROUP(share),
@@ -31,7 +29,7 @@ static const struct group {
 	GROUP(launch), GROUP(stream),
 	GROUP(alloc),  GROUP(report),
 	GROUP(reset),  GROUP(isolation),
-	GROUP(life),   BY_HAND(fault_inject, fault_group_setup, fault_group_teardown),
+	GROUP(life),   GROUP_WITH(fault_inject, fault_group_setup, fault_group_teardown),
 };
 
 static bool is_named(const struct group *group, int argc, char **argv)
@@ -54,7 +52,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && !named)
 		cmocka_set_test_filter(argv[1]);
 	for (size_t i = 0; i < n; i++)
-		if (named ? is_named(&groups[i], argc, argv) : !groups[i].by_hand)
+		if (!named || is_named(&groups[i], argc, argv))
 			failed += _cmocka_run_group_tests(groups[i].name, groups[i].tests,
 							  *groups[i].count, groups[i].setup,
 							  groups[i].teardown);

@@ -18,32 +18,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Contents of the one file that fits the pattern, waited for up to 5 s; NULL: there is none. */
-static char *read_glob(const char *pattern, char path[256])
-{
-	static char text[128 * 1024];
-	ssize_t n = 0, got;
-	glob_t found;
-	int fd = -1;
-
-	for (int i = 0; i < 500 && fd < 0; i++) {
-		if (!glob(pattern, 0, NULL, &found)) {
-			snprintf(path, 256, "%s", found.gl_pathv[0]);
-			fd = open(path, O_RDONLY | O_CLOEXEC);
-		}
-		globfree(&found);
-		if (fd < 0)
-			usleep(10000);
-	}
-	if (fd < 0)
-		return NULL;
-	while ((got = read(fd, text + n, sizeof(text) - 1 - (size_t)n)) > 0)
-		n += got;
-	close(fd);
-	text[n] = 0;
-	return got < 0 ? NULL : text;
-}
-
 static const char dump_glob[] = "/sys/class/devcoredump/devcd*/data";
 
 static void dump_drop(void)
@@ -93,7 +67,7 @@ static void a_time_out_leaves_a_dump(void **state)
 	dev_param_write("timeout_ms", "10000");
 	dev_debugfs_write("stall_detect", "1");
 
-	text = read_glob(dump_glob, path);
+	text = file_read_glob(dump_glob, path);
 	assert_non_null(text);
 	expect_line(text, "reason: a launch timed out\n");
 	expect_line(text, "\ncore: 1\n");
@@ -120,7 +94,7 @@ static void a_deadlock_leaves_a_dump_a_mistake_does_not(void **state)
 	assert_int_not_equal(glob(dump_glob, 0, NULL, &found), 0);
 	globfree(&found);
 	assert_int_equal(launch_now(FD, ctx, prog_stall(FD), NULL, 0), -EIO);
-	text = read_glob(dump_glob, path);
+	text = file_read_glob(dump_glob, path);
 	assert_non_null(text);
 	expect_line(text, "state: faulted\n");
 	expect_line(text, "fault: 9 (deadlock)");
@@ -159,22 +133,13 @@ static void a_reset_by_the_driver_is_a_uevent(void **state)
 	close(sock);
 }
 
-static long long number(const char *pattern)
-{
-	char path[256], *text = read_glob(pattern, path);
-
-	if (!text)
-		fail_msg("%s can't be read: %s", pattern, strerror(errno));
-	return strtoll(text, NULL, 10);
-}
-
 static long long device_number(const char *name)
 {
 	char pattern[256];
 
 	snprintf(pattern, sizeof(pattern), "/sys/bus/pci/devices/%s/hwmon/hwmon*/%s",
 		 dev_pci_address(), name);
-	return number(pattern);
+	return file_number(pattern);
 }
 
 static void sensors_show_power_and_temperature(void **state)
@@ -184,7 +149,7 @@ static void sensors_show_power_and_temperature(void **state)
 	(void)state;
 	snprintf(pattern, sizeof(pattern), "/sys/bus/pci/devices/%s/hwmon/hwmon*/name",
 		 dev_pci_address());
-	text = read_glob(pattern, path);
+	text = file_read_glob(pattern, path);
 	assert_non_null(text);
 	assert_string_equal(text, "neuron\n");
 	for (int i = 1; i <= 2; i++) {
@@ -204,10 +169,11 @@ static void sensors_show_power_and_temperature(void **state)
 
 static void the_tree_counts_what_happens(void **state)
 {
-	long long success = number(TREE "neuron_core1/stats/status/success/total");
-	long long failure = number(TREE "neuron_core1/stats/status/failure/total");
-	long long stuck = number(TREE "neuron_core1/stats/status/execute_sw_semaphore_error/total");
-	long long resets = number(TREE "neuron_core0/stats/other_info/reset_req_count/total");
+	long long success = file_number(TREE "neuron_core1/stats/status/success/total");
+	long long failure = file_number(TREE "neuron_core1/stats/status/failure/total");
+	long long stuck = file_number(TREE "neuron_core1/stats/status/execute_sw_semaphore_error/"
+					   "total");
+	long long resets = file_number(TREE "neuron_core0/stats/other_info/reset_req_count/total");
 	long long sum = 0, code = 0;
 	struct drm_neuron_query_memory memory;
 	uint32_t ctx = ctx_new(FD, 1), bo = bo_new(FD, 1 << 20, BO_HBM);
@@ -216,31 +182,33 @@ static void the_tree_counts_what_happens(void **state)
 	(void)bo;
 	assert_int_equal(launch_now(FD, ctx, prog_nop(FD), NULL, 0), 1);
 	assert_int_equal(launch_now(FD, ctx, prog_stall(FD), NULL, 0), -EIO);
-	assert_int_equal(number(TREE "neuron_core1/stats/status/success/total"), success + 1);
-	assert_int_equal(number(TREE "neuron_core1/stats/status/failure/present"), failure + 1);
-	assert_int_equal(number(TREE "neuron_core1/stats/status/execute_sw_semaphore_error/total"),
+	assert_int_equal(file_number(TREE "neuron_core1/stats/status/success/total"), success + 1);
+	assert_int_equal(file_number(TREE "neuron_core1/stats/status/failure/present"),
+			 failure + 1);
+	assert_int_equal(file_number(TREE "neuron_core1/stats/status/execute_sw_semaphore_error/"
+					  "total"),
 			 stuck + 1);
-	assert_int_equal(number(TREE "core_count"), dev_info(FD).cores);
+	assert_int_equal(file_number(TREE "core_count"), dev_info(FD).cores);
 	for (uint32_t i = 0; i < dev_info(FD).cores; i++) {
 		char pattern[256];
 
 		snprintf(pattern, sizeof(pattern),
 			 TREE "neuron_core%u/stats/memory_usage/device_mem/present", i);
-		sum += number(pattern);
+		sum += file_number(pattern);
 		snprintf(pattern, sizeof(pattern),
 			 TREE "neuron_core%u/stats/memory_usage/device_mem/model_code/present", i);
-		code += number(pattern);
+		code += file_number(pattern);
 	}
 	memory = dev_memory(FD);
 	assert_int_equal(sum, memory.hbm_used);
 	assert_true(code > 0 && code < sum);
-	assert_int_equal(number(TREE "stats/hardware/sram_ecc_uncorrected"), 0);
-	assert_int_equal(number(TREE "stats/hardware/mem_ecc_uncorrected"), 0);
-	text = read_glob(TREE "info/architecture/device_name", path);
+	assert_int_equal(file_number(TREE "stats/hardware/sram_ecc_uncorrected"), 0);
+	assert_int_equal(file_number(TREE "stats/hardware/mem_ecc_uncorrected"), 0);
+	text = file_read_glob(TREE "info/architecture/device_name", path);
 	assert_non_null(text);
 	assert_string_equal(text, "Trainium2\n");
 	dev_debugfs_write("reset", "1");
-	assert_int_equal(number(TREE "neuron_core0/stats/other_info/reset_req_count/total"),
+	assert_int_equal(file_number(TREE "neuron_core0/stats/other_info/reset_req_count/total"),
 			 resets + 1);
 	dump_drop();
 }
