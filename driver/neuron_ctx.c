@@ -38,35 +38,26 @@ static void ctx_write(struct neuron_ctx *ctx, u32 reg, u32 value)
 
 /* --- completion ---------------------------------------------------------- */
 
-/* What is not the program's mistake; NULL: it is. */
-static const char *ctx_device_fault(u32 fault)
+/* Is it not the program's mistake? */
+static bool ctx_is_device_fault(u32 fault)
 {
-	switch (fault) {
-	case EXI_FAULT_ECC:
-		return "uncorrected memory error";
-	case EXI_FAULT_BUS:
-		return "address does not answer";
-	case EXI_FAULT_BAD_QUEUE:
-		return "launch refused";
-	default:
-		return NULL;
-	}
+	return fault == EXI_FAULT_ECC || fault == EXI_FAULT_BUS || fault == EXI_FAULT_BAD_QUEUE;
 }
 
 static void ctx_report(struct neuron_ctx *ctx)
 {
 	const struct drm_neuron_ctx_state *state = &ctx->state;
-	const char *text = ctx_device_fault(state->fault);
 	char where[96];
 
 	snprintf(where, sizeof(where),
 		 "engine %d pc %u opcode 0x%x slot %d value 0x%llx limit 0x%llx",
 		 (int)state->engine, state->pc, state->opcode, (int)state->slot, state->value,
 		 state->limit);
-	if (text)
+	if (ctx_is_device_fault(state->fault))
 		drm_err_ratelimited(&ctx->ndev->drm,
 				    "core %u context %u pid %d: launch %u: %s: %s\n",
-				    ctx->core_index, ctx->id, ctx->pid, ctx->head, text, where);
+				    ctx->core_index, ctx->id, ctx->pid, ctx->head,
+				    exi_fault_text(state->fault), where);
 	else
 		drm_dbg(&ctx->ndev->drm, "core %u context %u pid %d: launch %u: fault %u: %s\n",
 			ctx->core_index, ctx->id, ctx->pid, ctx->head, state->fault, where);
@@ -97,7 +88,7 @@ static void ctx_fault(struct neuron_ctx *ctx, const struct exi_record *record,
 	state->program = fence->program;
 	ctx->program_id = fence->program_id;
 	ctx_report(ctx);
-	if (ctx_device_fault(state->fault) || state->fault == EXI_FAULT_DEADLOCK)
+	if (ctx_is_device_fault(state->fault) || state->fault == EXI_FAULT_DEADLOCK)
 		neuron_dump_ctx(ctx, "a launch faulted");
 }
 

@@ -21,6 +21,7 @@
 #include "neuron_ctx.h"
 #include "neuron_drv.h"
 #include "neuron_dump.h"
+#include "neuron_isa.h"
 
 #define DUMP_BYTES SZ_64K
 
@@ -78,38 +79,9 @@ struct neuron_dump {
 
 /* --- text ---------------------------------------------------------------- */
 
-static const char *const dump_faults[] = {
-	[EXI_OK] = "completed",
-	[EXI_FAULT_BAD_QUEUE] = "bad queue",
-	[EXI_FAULT_BAD_PROGRAM] = "bad program",
-	[EXI_FAULT_BAD_OPCODE] = "bad opcode",
-	[EXI_FAULT_BAD_OPERAND] = "bad operand",
-	[EXI_FAULT_TILE_BOUNDS] = "tile out of bounds",
-	[EXI_FAULT_SLOT_INDEX] = "no such slot",
-	[EXI_FAULT_SLOT_BOUNDS] = "slot out of bounds",
-	[EXI_FAULT_SLOT_RIGHTS] = "no right to slot",
-	[EXI_FAULT_DEADLOCK] = "deadlock",
-	[EXI_FAULT_SEM_OVERFLOW] = "semaphore overflow",
-	[EXI_FAULT_BUS] = "bus error",
-	[EXI_FAULT_ABORTED] = "aborted",
-	[EXI_FAULT_ECC] = "memory error",
-	[EXI_FAULT_RACE] = "race",
-	[EXI_FAULT_UNINITIALISED] = "uninitialised",
-	[EXI_FAULT_SEM_AMBIGUOUS] = "ambiguous semaphore",
-	[EXI_FAULT_PSUM_NO_START] = "PSUM not started",
-};
-
-static const char *dump_fault(u32 code)
-{
-	return code < ARRAY_SIZE(dump_faults) && dump_faults[code] ? dump_faults[code] : "unknown";
-}
-
 static const char *dump_engine(u32 engine)
 {
-	static const char *const names[EXI_ENGINES] = { "tensor", "vector", "scalar", "gpsimd",
-							"sync" };
-
-	return engine < EXI_ENGINES ? names[engine] : "none";
+	return isa_engine_name(engine) ?: "none";
 }
 
 static const char *dump_state(u32 state)
@@ -149,8 +121,9 @@ static void dump_print_state(struct seq_buf *s, struct neuron_dump *dump)
 	seq_buf_printf(s, "state: %s\n", dump_state(state->state));
 	if (state->state == DRM_NEURON_CTX_FAULTED) {
 		seq_buf_printf(s, "fault: %u (%s), engine %s, pc %u, opcode 0x%x, slot %d, ",
-			       state->fault, dump_fault(state->fault), dump_engine(state->engine),
-			       state->pc, state->opcode, (s32)state->slot);
+			       state->fault, exi_fault_text(state->fault),
+			       dump_engine(state->engine), state->pc, state->opcode,
+			       (s32)state->slot);
 		seq_buf_printf(s, "value 0x%llx, limit 0x%llx, program %u\n", state->value,
 			       state->limit, state->program);
 	}
@@ -197,7 +170,7 @@ static void dump_print_records(struct seq_buf *s, struct neuron_dump *dump)
 		status = le16_to_cpu(record->status);
 		seq_buf_printf(s,
 			       "record %u: %u (%s), engine %s, pc %u, opcode 0x%x, value 0x%llx, ",
-			       le32_to_cpu(record->seqno), status, dump_fault(status),
+			       le32_to_cpu(record->seqno), status, exi_fault_text(status),
 			       dump_engine(record->engine), le32_to_cpu(record->pc), record->opcode,
 			       le64_to_cpu(record->value));
 		seq_buf_printf(s, "limit 0x%llx, %llu to %llu ns, dma %llu bytes\n",

@@ -178,7 +178,7 @@ struct exi_trace {
 	__le64 end_ps;
 };
 
-/* Fault codes. Texts: docs/execution-interface.md. */
+/* Fault codes. */
 #define EXI_OK                  0
 #define EXI_FAULT_BAD_QUEUE     1 /* ring set-up or entry malformed */
 #define EXI_FAULT_BAD_PROGRAM   2 /* header, version, arch or checksum; value = field offset */
@@ -205,6 +205,55 @@ struct exi_trace {
 #define EXI_FAULT_PSUM_EARLY_READ 18 /* matmul adds to a sum that was read already */
 #define EXI_FAULT_PSUM_MIXED     19 /* matmul adds to several sums, or to what is none */
 #define EXI_FAULTS               20
+
+/* What a status says, as in docs/execution-interface.md. */
+static inline const char *exi_fault_text(__u32 status)
+{
+	switch (status) {
+	case EXI_OK:
+		return "completed";
+	case EXI_FAULT_BAD_QUEUE:
+		return "queue set-up or launch entry malformed";
+	case EXI_FAULT_BAD_PROGRAM:
+		return "program image malformed";
+	case EXI_FAULT_BAD_OPCODE:
+		return "opcode not known or not of this engine";
+	case EXI_FAULT_BAD_OPERAND:
+		return "instruction field outside its range";
+	case EXI_FAULT_TILE_BOUNDS:
+		return "operand leaves SBUF, PSUM or its PSUM bank";
+	case EXI_FAULT_SLOT_INDEX:
+		return "no such slot";
+	case EXI_FAULT_SLOT_BOUNDS:
+		return "transfer leaves its slot";
+	case EXI_FAULT_SLOT_RIGHTS:
+		return "slot without the right to do this";
+	case EXI_FAULT_DEADLOCK:
+		return "deadlock: all engines wait for each other";
+	case EXI_FAULT_SEM_OVERFLOW:
+		return "semaphore above its maximum";
+	case EXI_FAULT_BUS:
+		return "address does not answer";
+	case EXI_FAULT_ABORTED:
+		return "aborted";
+	case EXI_FAULT_ECC:
+		return "uncorrected memory error";
+	case EXI_FAULT_RACE:
+		return "race: nothing orders two accesses to the same bytes";
+	case EXI_FAULT_UNINITIALISED:
+		return "read of bytes that nothing has written";
+	case EXI_FAULT_SEM_AMBIGUOUS:
+		return "wait that other updates than those meant could end";
+	case EXI_FAULT_PSUM_NO_START:
+		return "matmul adds to a sum that this launch has not started";
+	case EXI_FAULT_PSUM_EARLY_READ:
+		return "matmul adds to a sum that was read already";
+	case EXI_FAULT_PSUM_MIXED:
+		return "matmul adds to several sums, or to what is none";
+	default:
+		return "unknown fault";
+	}
+}
 
 #define EXI_PLACE(space, part, byte) \
 	((__u64)(space) << 56 | (__u64)(part) << 32 | (byte))

@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <fenv.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core_priv.h"
 #include "neuron_model.h"
+
+void nm_core_log(struct nm_core *core, int level, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+	int n;
+
+	n = snprintf(text, sizeof(text), "core %u: ", core->index);
+	va_start(ap, fmt);
+	vsnprintf(text + n, sizeof(text) - (size_t)n, fmt, ap);
+	va_end(ap);
+	core->bus.log(core->bus.dev, level, text);
+}
 
 /* --- requests ------------------------------------------------------------------------- */
 

@@ -158,8 +158,6 @@ void nm_core_entry(struct nm_core *core, unsigned int queue, bool nested);
 /* Zeroes SBUF, PSUM and semaphores. Worker. */
 void nm_core_scrub(struct nm_core *core);
 
-/* fault.c: text of an EXI_FAULT_*. */
-const char *nm_fault_text(unsigned int status);
 void nm_core_log(struct nm_core *core, int level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -204,7 +204,7 @@ static void report(struct nm_core *core, unsigned int queue, const struct nm_fau
 	nm_core_log(core, NM_LOG_GUEST,
 		    "queue %u: fault %u, %s: engine %u, pc %u, opcode 0x%02x, slot %u, value "
 		    "0x%llx, limit 0x%llx",
-		    queue, fault->status, nm_fault_text(fault->status), fault->engine, fault->pc,
+		    queue, fault->status, exi_fault_text(fault->status), fault->engine, fault->pc,
 		    fault->opcode, fault->slot, (unsigned long long)fault->value,
 		    (unsigned long long)fault->limit);
 	core->bus.notify_error(core->bus.dev, core->index, fault->engine, fault->pc, fault->opcode,

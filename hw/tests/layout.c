@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
-/* Sizes and member offsets of every structure that lies in memory, and relations between macros. */
+/* Sizes and member offsets of every structure that lies in memory, relations between macros, texts. */
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "../neuron_crc32c.h"
 #include "../neuron_fw_image.h"
@@ -57,8 +58,22 @@ HW_ASSERT(EXI_MSIX_TABLE + EXI_MSIX_VECTORS * 16 <= EXI_MSIX_PBA, "MSI-X table e
 HW_ASSERT(NQ_HEAD + (NQ_QUEUES - 1) * NQ_STRIDE < NQ_BLOCK_BYTES, "notification block");
 HW_ASSERT(UDMA_Q(UDMA_QUEUES) <= UDMA_S2M, "queues end before the next half");
 
+/* Each status has a text of its own, also apart from that of an unknown one. */
+static int same_texts(void)
+{
+	int same = 0;
+
+	for (__u32 a = 0; a < EXI_FAULTS; a++)
+		for (__u32 b = a + 1; b <= EXI_FAULTS; b++)
+			if (!strcmp(exi_fault_text(a), exi_fault_text(b))) {
+				printf("status %u and %u are both '%s'\n", a, b, exi_fault_text(a));
+				same++;
+			}
+	return same;
+}
+
 int main(void)
 {
 	puts("hw layout: checked at compile time");
-	return 0;
+	return same_texts() != 0;
 }

@@ -97,8 +97,8 @@ static void a_deadlock_leaves_a_dump_a_mistake_does_not(void **state)
 	text = file_read_glob(dump_glob, path);
 	assert_non_null(text);
 	expect_line(text, "state: faulted\n");
-	expect_line(text, "fault: 9 (deadlock)");
-	expect_line(text, "record 0: 9 (deadlock)");
+	expect_line(text, "fault: 9 (deadlock: all engines wait for each other)");
+	expect_line(text, "record 0: 9 (deadlock: all");
 	dump_drop();
 }
 

@@ -95,53 +95,38 @@ static const char *opcode_name(uint32_t opcode)
 
 static const struct {
 	NRT_STATUS status;
-	const char *what;
 	const char *hint;
 } faults[EXI_FAULTS] = {
-	[EXI_OK] = { NRT_FAILURE, "stopped", "" },
-	[EXI_FAULT_BAD_QUEUE] = { NRT_HW_ERROR, "the launch ring is malformed",
-				  "report this as a defect of the driver" },
-	[EXI_FAULT_BAD_PROGRAM] = { NRT_EXEC_COMPLETED_WITH_ERR, "the program image is malformed",
-				    "compile it again" },
-	[EXI_FAULT_BAD_OPCODE] = { NRT_EXEC_COMPLETED_WITH_ERR, "not an instruction of this engine",
-				   "the compiler and the device do not agree" },
-	[EXI_FAULT_BAD_OPERAND] = { NRT_EXEC_COMPLETED_WITH_ERR, "an operand is out of its range",
-				    "the compiler and the device do not agree" },
-	[EXI_FAULT_TILE_BOUNDS] = { NRT_EXEC_OOB, "access outside SBUF or PSUM",
-				    "check the tile's offset, counts and steps" },
-	[EXI_FAULT_SLOT_INDEX] = { NRT_EXEC_OOB, "the program has no such slot",
-				   "check the slot number of the transfer" },
-	[EXI_FAULT_SLOT_BOUNDS] = { NRT_EXEC_OOB, "transfer outside the slot's buffer",
-				    "check the offset against the buffer that was bound" },
-	[EXI_FAULT_SLOT_RIGHTS] = { NRT_EXEC_OOB, "read or write without the right to it",
-				    "declare the slot with the right it needs" },
-	[EXI_FAULT_DEADLOCK] = { NRT_EXEC_COMPLETED_WITH_ERR,
-				 "deadlock, all engines wait for semaphores",
-				 "value is the semaphore, limit what was waited for" },
-	[EXI_FAULT_SEM_OVERFLOW] = { NRT_EXEC_COMPLETED_WITH_ERR, "semaphore overflow",
-				     "the program counts a semaphore too high" },
-	[EXI_FAULT_BUS] = { NRT_HW_ERROR, "an address did not answer",
-			    "report this as a defect of the driver" },
-	[EXI_FAULT_ABORTED] = { NRT_EXEC_COMPLETED_WITH_ERR, "stopped by the host", "" },
-	[EXI_FAULT_ECC] = { NRT_EXEC_HW_ERR_NC_UE, "uncorrectable memory error",
-			    "the device needs a reset" },
-	[EXI_FAULT_RACE] = { NRT_EXEC_COMPLETED_WITH_ERR, "race, nothing orders two accesses",
-			     "let a semaphore order the two" },
-	[EXI_FAULT_UNINITIALISED] = { NRT_EXEC_COMPLETED_WITH_ERR,
-				      "read of bytes that nothing has written",
-				      "write them first, or read fewer" },
-	[EXI_FAULT_SEM_AMBIGUOUS] = { NRT_EXEC_COMPLETED_WITH_ERR,
-				      "a wait may hold by other updates than those meant",
-				      "use a semaphore for each engine or queue" },
-	[EXI_FAULT_PSUM_NO_START] = { NRT_EXEC_COMPLETED_WITH_ERR,
-				      "a product is added to a sum that was not started",
-				      "let the first product overwrite" },
-	[EXI_FAULT_PSUM_EARLY_READ] = { NRT_EXEC_COMPLETED_WITH_ERR,
-					"a product is added to a sum that was read already",
-					"read after the last product" },
-	[EXI_FAULT_PSUM_MIXED] = { NRT_EXEC_COMPLETED_WITH_ERR,
-				   "a product is added to several sums, or to what is none",
-				   "start and continue a sum with the same tile" },
+	[EXI_OK] = { NRT_FAILURE, "" },
+	[EXI_FAULT_BAD_QUEUE] = { NRT_HW_ERROR, "report this as a defect of the driver" },
+	[EXI_FAULT_BAD_PROGRAM] = { NRT_EXEC_COMPLETED_WITH_ERR, "compile it again" },
+	[EXI_FAULT_BAD_OPCODE] = { NRT_EXEC_COMPLETED_WITH_ERR, "the compiler and the device do "
+								"not agree" },
+	[EXI_FAULT_BAD_OPERAND] = { NRT_EXEC_COMPLETED_WITH_ERR, "the compiler and the device do "
+								 "not agree" },
+	[EXI_FAULT_TILE_BOUNDS] = { NRT_EXEC_OOB, "check the tile's offset, counts and steps" },
+	[EXI_FAULT_SLOT_INDEX] = { NRT_EXEC_OOB, "check the slot number of the transfer" },
+	[EXI_FAULT_SLOT_BOUNDS] = { NRT_EXEC_OOB, "check the offset against the buffer that was "
+						  "bound" },
+	[EXI_FAULT_SLOT_RIGHTS] = { NRT_EXEC_OOB, "declare the slot with the right it needs" },
+	[EXI_FAULT_DEADLOCK] = { NRT_EXEC_COMPLETED_WITH_ERR, "value is the semaphore, limit what "
+							      "was waited for" },
+	[EXI_FAULT_SEM_OVERFLOW] = { NRT_EXEC_COMPLETED_WITH_ERR, "the program counts a semaphore "
+								  "too high" },
+	[EXI_FAULT_BUS] = { NRT_HW_ERROR, "report this as a defect of the driver" },
+	[EXI_FAULT_ABORTED] = { NRT_EXEC_COMPLETED_WITH_ERR, "" },
+	[EXI_FAULT_ECC] = { NRT_EXEC_HW_ERR_NC_UE, "the device needs a reset" },
+	[EXI_FAULT_RACE] = { NRT_EXEC_COMPLETED_WITH_ERR, "let a semaphore order the two" },
+	[EXI_FAULT_UNINITIALISED] = { NRT_EXEC_COMPLETED_WITH_ERR, "write them first, or read "
+								   "fewer" },
+	[EXI_FAULT_SEM_AMBIGUOUS] = { NRT_EXEC_COMPLETED_WITH_ERR, "use a semaphore for each "
+								   "engine or queue" },
+	[EXI_FAULT_PSUM_NO_START] = { NRT_EXEC_COMPLETED_WITH_ERR, "let the first product "
+								   "overwrite" },
+	[EXI_FAULT_PSUM_EARLY_READ] = { NRT_EXEC_COMPLETED_WITH_ERR, "read after the last "
+								     "product" },
+	[EXI_FAULT_PSUM_MIXED] = { NRT_EXEC_COMPLETED_WITH_ERR, "start and continue a sum with the "
+								"same tile" },
 };
 
 /* Appends to text, which may be full. */
@@ -203,7 +188,7 @@ NRT_STATUS nrti_fault_text(const struct nrti_ctx_state *state, const char *progr
 		       state->pc, opcode_name(state->opcode));
 	if (state->slot != UINT32_MAX)
 		append(text, bytes, ": slot %u", state->slot);
-	append(text, bytes, ": %s", faults[fault].what);
+	append(text, bytes, ": %s", fault == EXI_OK ? "stopped" : exi_fault_text(fault));
 	append_values(text, bytes, state);
 	if (faults[fault].hint[0])
 		append(text, bytes, "; %s", faults[fault].hint);

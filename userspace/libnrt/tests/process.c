@@ -190,8 +190,9 @@ static int check_findings(void *arg)
 	image = two_engines(false, &size);
 	CHECK(3, run_once(stream, image, size, NULL, 0) == NRT_EXEC_COMPLETED_WITH_ERR);
 	CHECK(4, strstr(nrtx_error_text(), "program 'racy': scalar engine, instruction 0 (copy): "
-					   "race, nothing orders "
-					   "two accesses: at SBUF, partition 0, byte 0, with "
+					   "race: nothing orders "
+					   "two accesses to the same bytes: at SBUF, partition 0, "
+					   "byte 0, with "
 					   "vector engine, "
 					   "instruction 0 (memset)"));
 	nrtx_stream_fault(stream, &fault);
