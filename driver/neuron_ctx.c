@@ -10,7 +10,6 @@
  * fence of the queue has signalled.
  */
 
-#include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
@@ -24,6 +23,7 @@
 #include "neuron_drv.h"
 #include "neuron_dump.h"
 #include "neuron_fence.h"
+#include "neuron_place.h"
 #include "neuron_prog.h"
 #include "neuron_sched.h"
 #include "neuron_stream.h"
@@ -575,41 +575,15 @@ static int ctx_alloc_mem(struct neuron_ctx *ctx)
 	return 0;
 }
 
-/* Half of a core's queues are enough for one user; an administrator may take them all. */
-static bool ctx_has_enough(const struct neuron_ctx *ctx)
-{
-	const struct neuron_ctx *other;
-	u32 q, own = 0;
-
-	lockdep_assert_held(&ctx->ndev->reset_lock);
-
-	for (q = 0; q < ctx->ndev->queues; q++) {
-		other = ctx->core->ctx[q];
-		own += !IS_ERR_OR_NULL(other) && uid_eq(other->uid, ctx->uid);
-	}
-	if (own < max(ctx->ndev->queues / 2, 1U) || capable(CAP_SYS_RESOURCE))
-		return false;
-	drm_dbg(&ctx->ndev->drm, "core %u: %u queues of %u are this user's\n", ctx->core_index, own,
-		ctx->ndev->queues);
-	return true;
-}
-
-static int ctx_acquire_locked(struct neuron_ctx *ctx)
+static int ctx_acquire_locked(struct neuron_ctx *ctx, u64 cores)
 {
 	struct neuron_device *ndev = ctx->ndev;
 	int ret;
 
-	if (ctx_has_enough(ctx))
-		return -ENOSPC;
-	for (ctx->queue = 0; ctx->queue < ndev->queues; ctx->queue++)
-		if (!ctx->core->ctx[ctx->queue])
-			break;
-	if (ctx->queue == ndev->queues) {
-		drm_dbg(&ndev->drm, "core %u: all %u queues taken\n", ctx->core_index,
-			ndev->queues);
-		return -ENOSPC;
-	}
-
+	ret = neuron_place_ctx(ndev, cores, ctx->uid, &ctx->core_index, &ctx->queue);
+	if (ret)
+		return ret;
+	ctx->core = &ndev->core[ctx->core_index];
 	ret = neuron_ctx_start_queue(ctx);
 	if (ret)
 		return ret;
@@ -620,14 +594,14 @@ static int ctx_acquire_locked(struct neuron_ctx *ctx)
 	return 0;
 }
 
-/* Give the context a free queue of its core and start it. */
-static int ctx_acquire_hw(struct neuron_ctx *ctx)
+/* Give the context a free queue of one of the cores and start it. */
+static int ctx_acquire_hw(struct neuron_ctx *ctx, u64 cores)
 {
 	int ret = neuron_power_lock(ctx->ndev);
 
 	if (ret)
 		return ret;
-	ret = ctx_acquire_locked(ctx);
+	ret = ctx_acquire_locked(ctx, cores);
 	neuron_power_unlock(ctx->ndev);
 	return ret;
 }
@@ -661,6 +635,7 @@ static int ctx_init_sched(struct neuron_ctx *ctx)
 static struct neuron_ctx *ctx_create(struct neuron_file *nfile,
 				     const struct drm_neuron_ctx_create *args)
 {
+	u64 cores = args->cores ?: BIT_ULL(args->core);
 	struct neuron_device *ndev = nfile->ndev;
 	struct neuron_ctx *ctx;
 	int ret;
@@ -671,8 +646,7 @@ static struct neuron_ctx *ctx_create(struct neuron_file *nfile,
 	kref_init(&ctx->ref);
 	ctx->ndev = ndev;
 	ctx->nfile = nfile;
-	ctx->core = &ndev->core[args->core];
-	ctx->core_index = args->core;
+	ctx->core = &ndev->core[0]; /* for its lock, until it is placed */
 	ctx->priority = args->priority;
 	ctx->pid = task_tgid_nr(current);
 	ctx->uid = current_euid();
@@ -692,11 +666,11 @@ static struct neuron_ctx *ctx_create(struct neuron_file *nfile,
 	ret = ctx_init_sched(ctx);
 	if (ret)
 		goto err_mem;
-	ret = ctx_acquire_hw(ctx);
+	ret = ctx_acquire_hw(ctx, cores);
 	if (ret == -ENOSPC) {
 		/* One that was destroyed may still hold its queue. */
 		neuron_device_settle(ndev);
-		ret = ctx_acquire_hw(ctx);
+		ret = ctx_acquire_hw(ctx, cores);
 	}
 	if (ret)
 		goto err_sched;
@@ -711,20 +685,6 @@ err_mem:
 err_ctx:
 	kfree(ctx);
 	return ERR_PTR(ret);
-}
-
-static int ctx_check_args(struct neuron_device *ndev, const struct drm_neuron_ctx_create *args)
-{
-	if (args->flags || args->core >= ndev->cores || args->priority > DRM_NEURON_PRIORITY_HIGH) {
-		drm_dbg(&ndev->drm, "context: flags 0x%x, core %u of %u, priority %u\n",
-			args->flags, args->core, ndev->cores, args->priority);
-		return -EINVAL;
-	}
-	if (args->priority == DRM_NEURON_PRIORITY_HIGH && !capable(CAP_SYS_NICE)) {
-		drm_dbg(&ndev->drm, "context: high priority needs CAP_SYS_NICE\n");
-		return -EACCES;
-	}
-	return 0;
 }
 
 /**
@@ -743,7 +703,7 @@ int neuron_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file 
 	struct neuron_ctx *ctx;
 	int ret, idx;
 
-	ret = ctx_check_args(ndev, args);
+	ret = neuron_place_check(ndev, args);
 	if (ret)
 		return ret;
 	if (!drm_dev_enter(drm, &idx))
@@ -753,6 +713,7 @@ int neuron_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file 
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
 
+	args->core = ctx->core_index;
 	/* With its id it can be destroyed by another thread. */
 	kref_get(&ctx->ref);
 	ret = xa_alloc(&nfile->ctxs, &ctx->id, ctx, xa_limit_31b, GFP_KERNEL);

@@ -102,6 +102,8 @@ struct neuron_hal {
 	u8 copy_queue;
 	/** @copy_engines: How many there are. */
 	u8 copy_engines;
+	/** @cores_joined: Cores of a group that user space may offer as one. */
+	u8 cores_joined;
 };
 
 /*

@@ -58,7 +58,7 @@ static const struct neuron_hal_ops v2_ops_silicon = {
 	.misc_ram_addr = V2_DEV_MISC_RAM, .misc_ram_bytes = 0x1000,                       \
 	.udma_bytes = V2_APB_UDMA_BYTES + V2_APB_SDMA_BYTES, .stop_ms = 2000,             \
 	.copy_engine = { V2_UDMA_D2H, V2_UDMA_H2D }, .copy_queue = 0,                     \
-	.copy_engines = V2_UDMA_HOST_ENGINES
+	.copy_engines = V2_UDMA_HOST_ENGINES, .cores_joined = 1
 
 /* One image serves both: the firmware asks the chip what it is. */
 #define V2_VIRTUAL                                                                         \

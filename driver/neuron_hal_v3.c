@@ -57,7 +57,7 @@ static const struct neuron_hal_ops v3_ops_silicon = {
 	.misc_ram_addr = V3_DEV_MISC_RAM, .misc_ram_bytes = V3_APB_MISC_RAM_BYTES,                 \
 	.udma_bytes = V3_APB_UDMA_BYTES, .sdma_beats = SDMA_BEATS_START, .stop_ms = 2000,          \
 	.copy_engine = { V3_UDMA_D2H_0, V3_UDMA_H2D_0, V3_UDMA_D2H_1, V3_UDMA_H2D_1 },             \
-	.copy_queue = 0, .copy_engines = V3_UDMA_HOST_ENGINES
+	.copy_queue = 0, .copy_engines = V3_UDMA_HOST_ENGINES, .cores_joined = V3_CORES_PER_SENG
 
 #define V3_VIRTUAL                                                                          \
 	.ops = &v3_ops_virtual, .apb_bar = V3_BAR_APB_QEMU, .reset_reg = V3_APB_QEMU_RESET, \

@@ -89,6 +89,7 @@ void neuron_link_query(const struct neuron_device *ndev, struct drm_neuron_query
 	*topology = (struct drm_neuron_query_topology){
 		.routing_id = ndev->link.routing_id,
 		.number = neuron_device_number(pdev->device, ndev->link.routing_id),
+		.cores_joined = ndev->hal->cores_joined,
 	};
 	memcpy(topology->neighbour, ndev->link.serial, sizeof(topology->neighbour));
 }

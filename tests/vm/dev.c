@@ -131,12 +131,35 @@ int dev_teardown(void **state)
 	return 0;
 }
 
-static void query(int fd, uint32_t block, void *out, uint32_t size)
+int dev_hang_setup(void **state)
 {
-	struct drm_neuron_query args = { .block = block, .size = size, .ptr = (uintptr_t)out };
+	int ret = dev_setup(state);
+
+	dev_debugfs_write("stall_detect", "0");
+	dev_param_write("timeout_ms", "1000");
+	return ret;
+}
+
+int dev_hang_teardown(void **state)
+{
+	dev_debugfs_write("stall_detect", "1");
+	dev_param_write("timeout_ms", "10000");
+	return dev_teardown(state);
+}
+
+static void query_at(int fd, uint32_t block, uint32_t index, void *out, uint32_t size)
+{
+	struct drm_neuron_query args = {
+		.block = block, .size = size, .ptr = (uintptr_t)out, .index = index
+	};
 
 	assert_ok(neuron_call(fd, DRM_IOCTL_NEURON_QUERY, &args));
 	assert_int_equal(args.size, size);
+}
+
+static void query(int fd, uint32_t block, void *out, uint32_t size)
+{
+	query_at(fd, block, 0, out, size);
 }
 
 struct drm_neuron_query_device dev_info(int fd)
@@ -153,6 +176,33 @@ struct drm_neuron_query_memory dev_memory(int fd)
 
 	query(fd, DRM_NEURON_QUERY_MEMORY, &memory, sizeof(memory));
 	return memory;
+}
+
+struct drm_neuron_query_core dev_core(int fd, uint32_t core)
+{
+	struct drm_neuron_query_core block;
+
+	query_at(fd, DRM_NEURON_QUERY_CORE, core, &block, sizeof(block));
+	return block;
+}
+
+void dev_fdinfo(int fd, const char *key, char *value, int size)
+{
+	const size_t length = strlen(key);
+	char path[64], line[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	value[0] = 0;
+	while (!value[0] && fgets(line, sizeof(line), file))
+		if (!strncmp(line, key, length) && line[length] == ':')
+			snprintf(value, (size_t)size, "%s",
+				 line + length + 1 + strspn(line + length + 1, " \t"));
+	fclose(file);
+	if (!value[0])
+		fail_msg("no %s in fdinfo", key);
 }
 
 void dev_wait_hbm(int fd, uint64_t used)

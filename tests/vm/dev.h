@@ -33,6 +33,9 @@ int dev_open_other(int fd);
 int dev_setup(void **state);
 int dev_teardown(void **state);
 #define FD (*(int *)*state)
+/* The same where programs that wait for ever hang, for 1 s in contexts made from now on. */
+int dev_hang_setup(void **state);
+int dev_hang_teardown(void **state);
 
 /* 0 or -errno; restarts after a signal. */
 int neuron_call(int fd, unsigned long request, void *arg);
@@ -44,6 +47,9 @@ int neuron_call_sized(int fd, unsigned long request, unsigned int size, void *ar
 
 struct drm_neuron_query_device dev_info(int fd);
 struct drm_neuron_query_memory dev_memory(int fd);
+struct drm_neuron_query_core dev_core(int fd, uint32_t core);
+/* What the file's fdinfo has behind "KEY:" and blanks. */
+void dev_fdinfo(int fd, const char *key, char *value, int size);
 /* Waits up to 10 s for hbm_used to be this. */
 void dev_wait_hbm(int fd, uint64_t used);
 

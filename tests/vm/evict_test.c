@@ -408,25 +408,12 @@ static void a_file_is_told_when_its_own_is_full(void **state)
 
 static uint64_t fdinfo_kib(int fd, const char *key)
 {
-	char path[64], line[128], unit[8];
+	char text[64], unit[8] = "";
 	unsigned long long value;
-	size_t length = strlen(key);
-	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	file = fopen(path, "r");
-	assert_non_null(file);
-	while (fgets(line, sizeof(line), file)) {
-		if (strncmp(line, key, length) || line[length] != ':')
-			continue;
-		fclose(file);
-		unit[0] = 0;
-		assert_true(sscanf(line + length + 1, "%llu %7s", &value, unit) >= 1);
-		return unit[0] == 'M' ? value << 10 : unit[0] == 'K' ? value : value >> 10;
-	}
-	fclose(file);
-	fail_msg("no %s in fdinfo", key);
-	return 0;
+	dev_fdinfo(fd, key, text, sizeof(text));
+	assert_true(sscanf(text, "%llu %7s", &value, unit) >= 1);
+	return unit[0] == 'M' ? value << 10 : unit[0] == 'K' ? value : value >> 10;
 }
 
 static void fdinfo_tells_where_buffers_are(void **state)

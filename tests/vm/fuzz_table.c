@@ -121,12 +121,14 @@ static const struct fuzz_type bo_info_type = { sizeof(struct drm_neuron_bo_info)
 					       { FIELD(drm_neuron_bo_info, handle, K_HANDLE,
 						       POOL_BO) } };
 
-static const struct fuzz_type ctx_create_type = { sizeof(struct drm_neuron_ctx_create),
-						  { FIELD(drm_neuron_ctx_create, core, K_ENUM, 2),
-						    FIELD(drm_neuron_ctx_create, priority, K_ENUM,
-							  3),
-						    FIELD(drm_neuron_ctx_create, flags, K_ZERO, 0),
-						    FIELD(drm_neuron_ctx_create, ctx, K_OUT, 0) } };
+static const struct fuzz_type ctx_create_type = {
+	sizeof(struct drm_neuron_ctx_create),
+	{ FIELD(drm_neuron_ctx_create, core, K_INDEX, 2),
+	  FIELD(drm_neuron_ctx_create, priority, K_ENUM, 3),
+	  FIELD(drm_neuron_ctx_create, flags, K_ZERO, 0),
+	  FIELD(drm_neuron_ctx_create, ctx, K_OUT, 0),
+	  FIELD(drm_neuron_ctx_create, cores, K_FLAGS, 3) }
+};
 
 static const struct fuzz_type ctx_destroy_type = {
 	sizeof(struct drm_neuron_ctx_destroy),

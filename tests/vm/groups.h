@@ -5,6 +5,7 @@
 #include "dev.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, dev_setup, dev_teardown)
+#define HANG(name) cmocka_unit_test_setup_teardown(name, dev_hang_setup, dev_hang_teardown)
 
 extern const struct CMUnitTest args_tests[];
 extern const size_t args_tests_count;
@@ -24,6 +25,8 @@ extern const struct CMUnitTest links_tests[];
 extern const size_t links_tests_count;
 extern const struct CMUnitTest launch_tests[];
 extern const size_t launch_tests_count;
+extern const struct CMUnitTest cores_tests[];
+extern const size_t cores_tests_count;
 extern const struct CMUnitTest stream_tests[];
 extern const size_t stream_tests_count;
 extern const struct CMUnitTest isolation_tests[];

@@ -22,14 +22,24 @@ static const struct group {
 	const size_t *count;
 	CMFixtureFunction setup, teardown;
 } groups[] = {
-	GROUP(args),   GROUP(memory),
-	GROUP(scrub),  GROUP(share),
-	GROUP(peer),   GROUP(pin),
-	GROUP(evict),  GROUP(links),
-	GROUP(launch), GROUP(stream),
-	GROUP(alloc),  GROUP(report),
-	GROUP(reset),  GROUP(isolation),
-	GROUP(life),   GROUP_WITH(fault_inject, fault_group_setup, fault_group_teardown),
+	GROUP(args),
+	GROUP(memory),
+	GROUP(scrub),
+	GROUP(share),
+	GROUP(peer),
+	GROUP(pin),
+	GROUP(evict),
+	GROUP(links),
+	GROUP(launch),
+	GROUP(stream),
+	GROUP(cores),
+	GROUP(report),
+	GROUP(reset),
+	GROUP(isolation),
+	GROUP(life),
+	GROUP_WITH(fault_inject, fault_group_setup, fault_group_teardown),
+	/* Last: a kernel that watches DMA stops doing so when it has no memory for that. */
+	GROUP(alloc),
 };
 
 static bool is_named(const struct group *group, int argc, char **argv)

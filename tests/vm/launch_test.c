@@ -244,21 +244,9 @@ static void a_fault_in_a_batch_reaches_its_fence(void **state)
 
 /* --- counters ------------------------------------------------------------- */
 
-static struct drm_neuron_query_core query_core(int fd, uint32_t core)
-{
-	struct drm_neuron_query_core block;
-	struct drm_neuron_query args = { .block = DRM_NEURON_QUERY_CORE,
-					 .size = sizeof(block),
-					 .ptr = (uintptr_t)&block,
-					 .index = core };
-
-	assert_ok(neuron_call(fd, DRM_IOCTL_NEURON_QUERY, &args));
-	return block;
-}
-
 static void launches_are_counted_by_core_and_file(void **state)
 {
-	struct drm_neuron_query_core before = query_core(FD, 1), other = query_core(FD, 0), after;
+	struct drm_neuron_query_core before = dev_core(FD, 1), other = dev_core(FD, 0), after;
 	uint32_t ctx = ctx_new(FD, 1), faulty = ctx_new(FD, 1), nop = prog_nop(FD);
 	struct drm_neuron_query_usage usage;
 	struct drm_neuron_query_firmware firmware;
@@ -269,7 +257,7 @@ static void launches_are_counted_by_core_and_file(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(launch_now(FD, ctx, nop, NULL, 0), 1);
 	assert_int_equal(launch_now(FD, faulty, prog_stall(FD), NULL, 0), -EIO);
-	after = query_core(FD, 1);
+	after = dev_core(FD, 1);
 	assert_int_equal(after.launches - before.launches, 3);
 	assert_int_equal(after.faults - before.faults, 1);
 	assert_int_equal(after.insts[ISA_SYNC] - before.insts[ISA_SYNC], 6);
@@ -278,8 +266,8 @@ static void launches_are_counted_by_core_and_file(void **state)
 	assert_true(after.engine_ns[ISA_SYNC] >= before.engine_ns[ISA_SYNC]);
 	assert_true(after.queues_used >= 2);
 	assert_true(after.queues >= after.queues_used);
-	assert_int_equal(query_core(FD, 0).launches, other.launches);
-	assert_int_equal(query_core(FD, 0).active_ns, other.active_ns);
+	assert_int_equal(dev_core(FD, 0).launches, other.launches);
+	assert_int_equal(dev_core(FD, 0).active_ns, other.active_ns);
 
 	assert_ok(neuron_call(FD, DRM_IOCTL_NEURON_QUERY, &args));
 	assert_int_equal(usage.launches, 3);
@@ -430,22 +418,6 @@ static void a_fault_cancels_what_follows(void **state)
 
 /* --- time-outs ------------------------------------------------------------ */
 
-static int hang_setup(void **state)
-{
-	int ret = dev_setup(state);
-
-	dev_debugfs_write("stall_detect", "0");
-	dev_param_write("timeout_ms", "1000");
-	return ret;
-}
-
-static int hang_teardown(void **state)
-{
-	dev_debugfs_write("stall_detect", "1");
-	dev_param_write("timeout_ms", "10000");
-	return dev_teardown(state);
-}
-
 static void a_hang_times_out_alone(void **state)
 {
 	uint32_t guilty = ctx_new(FD, 0), innocent = ctx_new(FD, 0), far = ctx_new(FD, 1);
@@ -505,8 +477,7 @@ const struct CMUnitTest launch_tests[] = {
 	TEST(wrong_instructions_fault),
 	TEST(deadlock_is_found),
 	TEST(a_fault_cancels_what_follows),
-	cmocka_unit_test_setup_teardown(a_hang_times_out_alone, hang_setup, hang_teardown),
-	cmocka_unit_test_setup_teardown(destroying_a_hung_context_cancels_it, hang_setup,
-					hang_teardown),
+	HANG(a_hang_times_out_alone),
+	HANG(destroying_a_hung_context_cancels_it),
 };
 const size_t launch_tests_count = sizeof(launch_tests) / sizeof(launch_tests[0]);

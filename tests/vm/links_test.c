@@ -41,6 +41,8 @@ static void a_device_knows_its_place(void **state)
 	const uint64_t serial = dev_info(FD).serial;
 
 	assert_true(here.routing_id < 16 && here.number < 16);
+	assert_int_equal(here.cores_joined, dev_arch() >= 3 ? 2 : 1);
+	assert_int_equal(here.pad, 0);
 	/* No gaps, nobody twice, not itself. */
 	for (int i = 0; i < 4; i++) {
 		assert_int_not_equal(here.neighbour[i], serial);

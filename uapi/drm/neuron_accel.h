@@ -142,6 +142,13 @@ struct drm_neuron_query_topology {
 	__u32 number;
 	/** @neighbour: Serial numbers of the devices that NeuronLink joins it to; 0: no more. */
 	__u64 neighbour[4];
+	/**
+	 * @cores_joined: Cores that the chip has closest together, from each multiple of this
+	 * number on: runtimes may offer them as one logical core. 1: none.
+	 */
+	__u32 cores_joined;
+	/** @pad: Zero. */
+	__u32 pad;
 };
 
 /**
@@ -260,12 +267,23 @@ struct drm_neuron_bo_info {
 /**
  * struct drm_neuron_ctx_create - Create a context: an in-order queue on one core
  *
- * Errors: EINVAL no such core, ENOSPC all queues of the core are taken, or half
- * of them by this user without CAP_SYS_RESOURCE, EACCES DRM_NEURON_PRIORITY_HIGH
- * without CAP_SYS_NICE.
+ * Either @core names the core or @cores a set of which the kernel takes one:
+ * that with the fewest contexts that take launches, all users', and the lowest
+ * of several. Cores without a queue left for this user are passed over. The
+ * context stays there until it is destroyed; to have the cores of a set work at
+ * the same time takes as many contexts, all with the same @cores.
+ *
+ * Priorities are strict, and a launch that runs is never interrupted. When it
+ * ends, the core takes the next one from the contexts of the highest priority
+ * that have one ready, in turns. So low priority waits for as long as others
+ * keep the core busy, all of them together; the wait counts as no time-out.
+ *
+ * Errors: EINVAL no such core, ENOSPC all queues of the core or of each of
+ * @cores are taken, or half of them by this user without CAP_SYS_RESOURCE,
+ * EACCES DRM_NEURON_PRIORITY_HIGH without CAP_SYS_NICE.
  */
 struct drm_neuron_ctx_create {
-	/** @core: in: Core, 0 up to cores - 1. */
+	/** @core: in-out: Core, 0 up to cores - 1; zero with @cores; out: the one taken. */
 	__u32 core;
 	/** @priority: in: DRM_NEURON_PRIORITY_*. */
 	__u32 priority;
@@ -276,6 +294,8 @@ struct drm_neuron_ctx_create {
 	__u32 flags;
 	/** @ctx: out: Context id. */
 	__u32 ctx;
+	/** @cores: in: Set of cores, bit n is core n; 0: @core. */
+	__u64 cores;
 };
 
 /**
