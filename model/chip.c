@@ -74,18 +74,18 @@ static const struct nm_apb_part v3_parts[] = {
 	{ 0, 0, 0 },
 };
 
-#define V3_COMMON                                                                                 \
-	.dies = V3_DIES, .cores = V3_CORES, .stacks = V3_HBM_STACKS,                              \
-	.topsps_per_core = V3_TOPSPS / V3_CORES, .engines_per_core = V3_UDMA_PER_CORE,            \
-	.host_engine = V3_UDMA_D2H_0, .engines = V3_UDMA_ENGINES, .apb_bytes = V3_APB_BYTES,      \
-	.misc_ram = V3_APB_MISC_RAM, .reset_reg = V3_APB_QEMU_RESET,                              \
-	.sdma_bytes = V3_APB_UDMA_BYTES - UDMA_SDMA, .topsp_bytes = V3_APB_TOPSP_BYTES,           \
-	.parts = v3_parts, .host = V3_DEV_HOST, .host_span = V3_DEV_HOST_SPAN,                    \
-	.neighbour = V3_DEV_NEIGHBOUR_0, .neighbour_dist = V3_DEV_NEIGHBOUR_DIST,                 \
-	.hbm_span = V3_DEV_HBM_SPAN, .dram_dist = V3_DRAM_HBM_DIST, .hbm = v3_hbm, .tpb = v3_tpb, \
-	.bar_tpb = v3_bar_tpb, .bar_topsp = v3_bar_topsp, .bar_core_nq = v3_bar_core_nq,          \
-	.bar_topsp_nq = v3_bar_topsp_nq, .bar_udma = v3_bar_udma, .bar_sdma = v3_bar_sdma,        \
-	.bar_fis = v3_bar_fis
+#define V3_COMMON                                                                                  \
+	.dies = V3_DIES, .cores = V3_CORES, .cores_joined = V3_CORES_PER_SENG,                     \
+	.stacks = V3_HBM_STACKS, .topsps_per_core = V3_TOPSPS / V3_CORES,                          \
+	.engines_per_core = V3_UDMA_PER_CORE, .host_engine = V3_UDMA_D2H_0,                        \
+	.engines = V3_UDMA_ENGINES, .apb_bytes = V3_APB_BYTES, .misc_ram = V3_APB_MISC_RAM,        \
+	.reset_reg = V3_APB_QEMU_RESET, .sdma_bytes = V3_APB_UDMA_BYTES - UDMA_SDMA,               \
+	.topsp_bytes = V3_APB_TOPSP_BYTES, .parts = v3_parts, .host = V3_DEV_HOST,                 \
+	.host_span = V3_DEV_HOST_SPAN, .neighbour = V3_DEV_NEIGHBOUR_0,                            \
+	.neighbour_dist = V3_DEV_NEIGHBOUR_DIST, .hbm_span = V3_DEV_HBM_SPAN,                      \
+	.dram_dist = V3_DRAM_HBM_DIST, .hbm = v3_hbm, .tpb = v3_tpb, .bar_tpb = v3_bar_tpb,        \
+	.bar_topsp = v3_bar_topsp, .bar_core_nq = v3_bar_core_nq, .bar_topsp_nq = v3_bar_topsp_nq, \
+	.bar_udma = v3_bar_udma, .bar_sdma = v3_bar_sdma, .bar_fis = v3_bar_fis
 
 /* --- V2 --------------------------------------------------------------------------- */
 
@@ -138,9 +138,10 @@ static const struct nm_apb_part v2_parts[] = {
 };
 
 #define V2_COMMON                                                                                  \
-	.arch = NEURON_ARCH_V2, .dies = V2_DIES, .cores = V2_CORES, .stacks = V2_HBM_STACKS,       \
-	.topsps_per_core = V2_TOPSPS / V2_CORES, .engines_per_core = V2_UDMA_PER_CORE,             \
-	.host_engine = V2_UDMA_D2H, .engines = V2_UDMA_ENGINES, .apb_bytes = V2_BAR_BYTES,         \
+	.arch = NEURON_ARCH_V2, .dies = V2_DIES, .cores = V2_CORES, .cores_joined = 1,             \
+	.stacks = V2_HBM_STACKS, .topsps_per_core = V2_TOPSPS / V2_CORES,                          \
+	.engines_per_core = V2_UDMA_PER_CORE, .host_engine = V2_UDMA_D2H,                          \
+	.engines = V2_UDMA_ENGINES, .apb_bytes = V2_BAR_BYTES,                                     \
 	.misc_ram = V2_BAR_APB + V2_APB_MISC_RAM, .reset_reg = V2_BAR_APB + V2_APB_QEMU_RESET,     \
 	.sdma_bytes = V2_APB_SDMA_BYTES, .topsp_bytes = V2_BAR_TOPSP_BYTES, .parts = v2_parts,     \
 	.host = V2_DEV_HOST, .host_span = V2_DEV_HOST_SPAN, .neighbour = V2_DEV_NEIGHBOUR_0,       \

@@ -36,6 +36,7 @@ struct nm_chip {
 
 	uint8_t dies;
 	uint8_t cores;
+	uint8_t cores_joined; /* of a group that runtimes may offer as one */
 	uint8_t stacks;
 	uint8_t topsps_per_core;
 	uint8_t engines_per_core; /* UDMA */

@@ -352,6 +352,7 @@ static int read_facts(struct nm_inproc *ip)
 	}
 	f->arch = ip_exi_read(ip, EXI_ARCH);
 	f->cores = ip_exi_read(ip, EXI_CORES);
+	f->cores_joined = ip->chip->cores_joined;
 	f->sbuf_bytes = ip_exi_read(ip, EXI_SBUF_BYTES);
 	f->psum_bytes = ip_exi_read(ip, EXI_PSUM_BYTES);
 	f->slots_max = EXI_SLOTS_MAX;

@@ -46,6 +46,7 @@ void nm_inproc_flush(struct nm_inproc *ip);
 struct nm_inproc_facts {
 	uint32_t arch;
 	uint32_t cores;
+	uint32_t cores_joined; /* by the chip, from each multiple of this on; 1: none */
 	uint32_t exec_version; /* major << 16 | minor */
 	uint32_t pci_device;
 	uint32_t pci_revision;
@@ -117,8 +118,13 @@ int nm_inproc_program_unload(struct nm_inproc *ip, uint32_t program);
 
 /* --- contexts --------------------------------------------------------------------- */
 
-/* priority: 0 normal, 1 low, 2 high. Also ENOSPC: all queues of the core are taken. */
-int nm_inproc_ctx_create(struct nm_inproc *ip, uint32_t core, uint32_t priority, uint32_t *ctx);
+/*
+ * On one of a set of cores, bit n is core n, as the kernel driver chooses: that with the fewest
+ * contexts that take launches, the lowest of several. priority: 0 normal, 1 low, 2 high. core: out,
+ * the one taken; may be NULL. Also ENOSPC: all queues of each of the cores are taken.
+ */
+int nm_inproc_ctx_create(struct nm_inproc *ip, uint64_t cores, uint32_t priority, uint32_t *ctx,
+			 uint32_t *core);
 /* Cancels its launches. */
 int nm_inproc_ctx_destroy(struct nm_inproc *ip, uint32_t ctx);
 

@@ -357,37 +357,60 @@ static void set_up_queue(struct nm_inproc *ip, struct ip_ctx *ctx, uint32_t prio
 	ip_exi_write(ip, queue_reg(ctx, EXI_Q_CONTROL), EXI_Q_ENABLE);
 }
 
-int nm_inproc_ctx_create(struct nm_inproc *ip, uint32_t core, uint32_t priority, uint32_t *handle)
+/* Core with a free queue and the fewest living contexts; NM_CORES: none has one. Lock held. */
+static unsigned int choose_core(struct nm_inproc *ip, uint64_t cores)
+{
+	unsigned int load[NM_CORES] = { 0 }, best = NM_CORES;
+	struct ip_ctx *ctx;
+
+	for (ctx = TAILQ_FIRST(&ip->all_ctxs); ctx; ctx = TAILQ_NEXT(ctx, all))
+		load[ctx->core] += !ctx->dead;
+	for (unsigned int core = 0; core < ip->facts.cores; core++) {
+		if (!(cores >> core & 1) || ip->queues_used[core] == UINT64_MAX)
+			continue;
+		if (best == NM_CORES || load[core] < load[best])
+			best = core;
+	}
+	return best;
+}
+
+/* Gives the context a queue and a handle. Lock held. */
+static int ctx_settle(struct nm_inproc *ip, struct ip_ctx *ctx, uint64_t cores, uint32_t *handle)
+{
+	ctx->core = choose_core(ip, cores);
+	if (ctx->core == NM_CORES)
+		return -ENOSPC;
+	*handle = ip_table_add(&ip->ctxs, ctx);
+	if (!*handle)
+		return -ENOMEM;
+	ctx->queue = (unsigned int)__builtin_ctzll(~ip->queues_used[ctx->core]);
+	ctx->vector = (*handle - 1) % IP_CTX_VECTORS;
+	ip->queues_used[ctx->core] |= 1ull << ctx->queue;
+	TAILQ_INSERT_TAIL(&ip->all_ctxs, ctx, all);
+	return 0;
+}
+
+int nm_inproc_ctx_create(struct nm_inproc *ip, uint64_t cores, uint32_t priority, uint32_t *handle,
+			 uint32_t *core)
 {
 	struct ip_ctx *ctx;
-	int ret = 0;
+	int ret;
 
-	if (core >= ip->facts.cores || priority > 2)
+	if (!cores || cores >> ip->facts.cores || priority > 2)
 		return -EINVAL;
 	ctx = ctx_make(ip);
 	if (!ctx)
 		return -ENOMEM;
-	ctx->core = core;
-
 	pthread_mutex_lock(&ip->lock);
-	if (ip->queues_used[core] == UINT64_MAX) {
-		ret = -ENOSPC;
-	} else {
-		*handle = ip_table_add(&ip->ctxs, ctx);
-		ret = *handle ? 0 : -ENOMEM;
-	}
-	if (!ret) {
-		ctx->queue = (unsigned int)__builtin_ctzll(~ip->queues_used[core]);
-		ctx->vector = (*handle - 1) % IP_CTX_VECTORS;
-		ip->queues_used[core] |= 1ull << ctx->queue;
-		TAILQ_INSERT_TAIL(&ip->all_ctxs, ctx, all);
-	}
+	ret = ctx_settle(ip, ctx, cores, handle);
 	pthread_mutex_unlock(&ip->lock);
 	if (ret) {
 		ip_dma_free(ip, ctx->arena, ARENA_BYTES, ctx->iova);
 		ip_ctx_put(ctx);
 		return ret;
 	}
+	if (core)
+		*core = ctx->core;
 	set_up_queue(ip, ctx, priority);
 	return 0;
 }

@@ -9,7 +9,8 @@
  *	podman run --device amazonaws.com/neuron=0:3 ...
  *
  * Inside, the runtime counts the cores of the devices that it can open; so a container with one
- * core of one device is told the core's index on that device.
+ * core of one device is told the core's index on that device. With NEURON_LOGICAL_NC_CONFIG=2 these
+ * are logical cores, as they are in the containers then.
  */
 #define _GNU_SOURCE
 #include <argp.h>
@@ -54,14 +55,18 @@ static void add_device(struct json_object *list, const char *name, struct json_o
 
 static void add_cores(struct json_object *list, const struct nd_device *d)
 {
-	for (uint32_t core = 0; core < d->cores; core++) {
+	const uint32_t lnc = nd_lnc(d);
+
+	for (uint32_t core = 0; core < d->cores / lnc; core++) {
 		struct json_object *nodes = json_object_new_array(), *env = json_object_new_array();
-		char name[32], visible[64];
+		char name[32], text[64];
 
 		snprintf(name, sizeof(name), "%u:%u", d->minor, core);
-		snprintf(visible, sizeof(visible), "NEURON_RT_VISIBLE_CORES=%u", core);
 		add_node(nodes, d);
-		json_object_array_add(env, string(visible));
+		snprintf(text, sizeof(text), "NEURON_RT_VISIBLE_CORES=%u", core);
+		json_object_array_add(env, string(text));
+		snprintf(text, sizeof(text), "NEURON_LOGICAL_NC_CONFIG=%u", lnc);
+		json_object_array_add(env, string(text));
 		add_device(list, name, nodes, env);
 	}
 }

@@ -123,18 +123,19 @@ static struct json_object *json_links(const struct nd_device *d)
 static struct json_object *json_device(const struct nd_device *d, bool files)
 {
 	struct json_object *o = json_object_new_object(), *ids = json_object_new_array();
+	const uint32_t lnc = nd_lnc(d);
 	char serial[24];
 
-	for (uint32_t i = 0; i < d->cores; i++)
-		json_object_array_add(ids, json_object_new_int((int)(d->first_core + i)));
+	for (uint32_t i = 0; i < d->cores / lnc; i++)
+		json_object_array_add(ids, json_object_new_int((int)(d->first_core / lnc + i)));
 	snprintf(serial, sizeof(serial), "%016" PRIx64, d->serial);
 	json_object_object_add(o, "neuron_device", json_object_new_int((int)d->minor));
 	json_object_object_add(o, "bdf", json_object_new_string(d->bdf));
 	json_object_object_add(o, "cpu_affinity", json_object_new_string(d->cpus));
 	json_object_object_add(o, "numa_node", json_object_new_int(d->numa_node));
 	json_object_object_add(o, "connected_to", json_links(d));
-	json_object_object_add(o, "nc_count", json_object_new_int((int)d->cores));
-	json_object_object_add(o, "logical_neuroncore_config", json_object_new_int(1));
+	json_object_object_add(o, "nc_count", json_object_new_int((int)(d->cores / lnc)));
+	json_object_object_add(o, "logical_neuroncore_config", json_object_new_int((int)lnc));
 	json_object_object_add(o, "memory_size", json_object_new_uint64(d->hbm_bytes));
 	json_object_object_add(o, "neuroncore_ids", ids);
 	json_object_object_add(o, "neuron_processes", json_processes(d, files));
@@ -184,9 +185,11 @@ static void fill_links(char text[128], const struct nd_device *d)
 
 static void fill_row(char row[COLUMNS][128], const struct nd_device *d)
 {
+	const uint32_t lnc = nd_lnc(d), n = d->cores / lnc, first = d->first_core / lnc;
+
 	snprintf(row[0], 128, "%u", d->minor);
-	snprintf(row[1], 128, "%u", d->cores);
-	snprintf(row[2], 128, "%u-%u", d->first_core, d->first_core + d->cores - 1);
+	snprintf(row[1], 128, "%u", n);
+	snprintf(row[2], 128, "%u-%u", first, first + n - 1);
 	snprintf(row[3], 128, "%.0f GB", (double)d->hbm_bytes / (1 << 30));
 	fill_links(row[4], d);
 	snprintf(row[5], 128, "%s", d->bdf);
@@ -277,11 +280,15 @@ static void print_topology(void)
 static void print_tables(const struct options *options)
 {
 	char type[64], id[64];
+	uint32_t lnc = 1;
 
+	for (size_t i = 0; i < n_devices; i++)
+		if (!devices[i].error && nd_lnc(&devices[i]) > lnc)
+			lnc = nd_lnc(&devices[i]);
 	nd_instance(type, id, sizeof(type));
 	printf("instance-type: %s\n", type[0] ? type : "-");
 	printf("instance-id: %s\n", id[0] ? id : "-");
-	printf("logical-neuroncore-config: 1\n");
+	printf("logical-neuroncore-config: %u\n", lnc);
 	print_table();
 	if (options->wide)
 		print_processes(options->all);

@@ -152,6 +152,7 @@ static int ask(struct nd_device *d, int fd)
 	/* An older driver does not know. */
 	d->has_place = !query(fd, DRM_NEURON_QUERY_TOPOLOGY, &place, sizeof(place));
 	d->routing_id = place.routing_id;
+	d->cores_joined = place.cores_joined ? place.cores_joined : 1;
 	memcpy(d->neighbours, place.neighbour, sizeof(d->neighbours));
 	return 0;
 }
@@ -411,6 +412,15 @@ size_t nd_clients(const struct nd_device *devices, size_t n_devices, struct nd_c
 		closedir(dir);
 	qsort(clients, n, sizeof(*clients), by_pid);
 	return n;
+}
+
+uint32_t nd_lnc(const struct nd_device *d)
+{
+	const char *set = getenv("NEURON_LOGICAL_NC_CONFIG");
+
+	if (!set || !*set)
+		set = getenv("NEURON_RT_VIRTUAL_CORE_SIZE");
+	return set && !strcmp(set, "2") && d->cores_joined == 2 && d->cores % 2 == 0 ? 2 : 1;
 }
 
 bool nd_linked(const struct nd_device *a, const struct nd_device *b)

@@ -44,6 +44,7 @@ struct nd_device {
 	uint32_t revision; /* 255: a virtual device */
 	uint32_t cores;
 	uint32_t first_core; /* of the cores of all devices, in order of minors */
+	uint32_t cores_joined; /* by the chip, from each multiple of this on; 1: none */
 	uint64_t serial;
 	uint64_t hbm_bytes;
 	uint64_t hbm_used; /* by all users */
@@ -102,6 +103,12 @@ size_t nd_clients(const struct nd_device *devices, size_t n, struct nd_client *c
  */
 bool nd_fdinfo(FILE *f, struct nd_client *c, char *pdev, size_t pdev_size,
 	       struct nd_programs *programs);
+
+/*
+ * Cores of the device that the runtime would count as one, with this environment: those of
+ * NEURON_LOGICAL_NC_CONFIG, 1 where that is not set or cannot be.
+ */
+uint32_t nd_lnc(const struct nd_device *device);
 
 /* Whether NeuronLink joins them. */
 bool nd_linked(const struct nd_device *a, const struct nd_device *b);

@@ -42,7 +42,7 @@ static int setup(void **state)
 	*state = rig;
 	if (nm_inproc_open(&config, &rig->ip))
 		return -1;
-	return nm_inproc_ctx_create(rig->ip, 0, 0, &rig->ctx) ||
+	return nm_inproc_ctx_create(rig->ip, 1 << 0, 0, &rig->ctx, NULL) ||
 	       nm_inproc_sync_create(rig->ip, &rig->sync);
 }
 
@@ -157,8 +157,8 @@ static void bad_handles_and_sizes(void **state)
 	assert_int_equal(nm_inproc_bo_close(rig->ip, handle), 0);
 	assert_int_equal(nm_inproc_bo_close(rig->ip, handle), -ENOENT);
 	assert_int_equal(nm_inproc_bo_map(rig->ip, handle, &ptr), -ENOENT);
-	assert_int_equal(nm_inproc_ctx_create(rig->ip, 2, 0, &handle), -EINVAL);
-	assert_int_equal(nm_inproc_ctx_create(rig->ip, 0, 3, &handle), -EINVAL);
+	assert_int_equal(nm_inproc_ctx_create(rig->ip, 1 << 2, 0, &handle, NULL), -EINVAL);
+	assert_int_equal(nm_inproc_ctx_create(rig->ip, 1 << 0, 3, &handle, NULL), -EINVAL);
 	assert_int_equal(nm_inproc_ctx_state(rig->ip, 77, &ctx_state), -ENOENT);
 	assert_int_equal(nm_inproc_program_unload(rig->ip, 77), -ENOENT);
 	assert_int_equal(nm_inproc_sync_wait(rig->ip, 77, 1, 0), -ENOENT);
@@ -170,12 +170,35 @@ static void queues_of_a_core_run_out(void **state)
 	uint32_t ctx[EXI_QUEUE_COUNT], more;
 
 	for (int i = 0; i < EXI_QUEUE_COUNT; i++)
-		assert_int_equal(nm_inproc_ctx_create(rig->ip, 1, 0, &ctx[i]), 0);
-	assert_int_equal(nm_inproc_ctx_create(rig->ip, 1, 0, &more), -ENOSPC);
+		assert_int_equal(nm_inproc_ctx_create(rig->ip, 1 << 1, 0, &ctx[i], NULL), 0);
+	assert_int_equal(nm_inproc_ctx_create(rig->ip, 1 << 1, 0, &more, NULL), -ENOSPC);
 	for (int i = 0; i < EXI_QUEUE_COUNT; i++)
 		assert_int_equal(nm_inproc_ctx_destroy(rig->ip, ctx[i]), 0);
-	assert_int_equal(nm_inproc_ctx_create(rig->ip, 1, 0, &more), 0);
+	assert_int_equal(nm_inproc_ctx_create(rig->ip, 1 << 1, 0, &more, NULL), 0);
 	assert_int_equal(nm_inproc_ctx_destroy(rig->ip, more), 0);
+}
+
+/* The rig has a context on core 0. */
+static void contexts_spread_over_a_set(void **state)
+{
+	static const uint32_t expected[] = { 1, 0, 1, 0 };
+	struct rig *rig = *state;
+	uint32_t ctx[4], core, wrong;
+
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(nm_inproc_ctx_create(rig->ip, 0x3, 0, &ctx[i], &core), 0);
+		assert_int_equal(core, expected[i]);
+	}
+	assert_int_equal(nm_inproc_ctx_destroy(rig->ip, ctx[1]), 0);
+	assert_int_equal(nm_inproc_ctx_destroy(rig->ip, ctx[3]), 0);
+	assert_int_equal(nm_inproc_ctx_create(rig->ip, 0x2, 0, &ctx[1], &core), 0);
+	assert_int_equal(core, 1);
+	assert_int_equal(nm_inproc_ctx_create(rig->ip, 0x3, 0, &ctx[3], &core), 0);
+	assert_int_equal(core, 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(nm_inproc_ctx_destroy(rig->ip, ctx[i]), 0);
+	assert_int_equal(nm_inproc_ctx_create(rig->ip, 0, 0, &wrong, NULL), -EINVAL);
+	assert_int_equal(nm_inproc_ctx_create(rig->ip, 0x7, 0, &wrong, NULL), -EINVAL);
 }
 
 static void slots_are_checked(void **state)
@@ -298,7 +321,7 @@ static void a_hang_is_stopped(void **state)
 	struct nm_inproc_ctx_state ctx_state;
 	uint32_t bystander, mine = rig->ctx;
 
-	assert_int_equal(nm_inproc_ctx_create(rig->ip, 0, 0, &bystander), 0);
+	assert_int_equal(nm_inproc_ctx_create(rig->ip, 1 << 0, 0, &bystander, NULL), 0);
 	assert_int_equal(submit(rig, hang, 0), 0);
 	assert_int_equal(submit(rig, idle, 0), 0);
 	rig->ctx = bystander;
@@ -331,7 +354,7 @@ static void destroying_a_context_cancels(void **state)
 	assert_int_equal(nm_inproc_ctx_destroy(rig->ip, rig->ctx), 0);
 	assert_int_equal(nm_inproc_sync_wait(rig->ip, rig->sync, rig->point, 0), 0);
 	/* The queue is free for the next one, and works. */
-	assert_int_equal(nm_inproc_ctx_create(rig->ip, 0, 0, &rig->ctx), 0);
+	assert_int_equal(nm_inproc_ctx_create(rig->ip, 1 << 0, 0, &rig->ctx, NULL), 0);
 	assert_int_equal(submit(rig, idle, 0), 0);
 	assert_int_equal(wait_all(rig), 0);
 	nm_inproc_program_unload(rig->ip, hang);
@@ -352,7 +375,7 @@ static void closing_drops_everything(void **state)
 
 	(void)state;
 	assert_int_equal(nm_inproc_open(&config, &rig.ip), 0);
-	assert_int_equal(nm_inproc_ctx_create(rig.ip, 0, 2, &rig.ctx), 0);
+	assert_int_equal(nm_inproc_ctx_create(rig.ip, 1 << 0, 2, &rig.ctx, NULL), 0);
 	assert_int_equal(nm_inproc_sync_create(rig.ip, &rig.sync), 0);
 	hang = hanging_program(&rig);
 	assert_int_equal(submit(&rig, hang, 0), 0);
@@ -493,6 +516,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(bad_handles_and_sizes, setup, teardown),
 		cmocka_unit_test_setup_teardown(queues_of_a_core_run_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(contexts_spread_over_a_set, setup, teardown),
 		cmocka_unit_test_setup_teardown(slots_are_checked, setup, teardown),
 		cmocka_unit_test_setup_teardown(fences_are_checked, setup, teardown),
 		cmocka_unit_test_setup_teardown(fences_order_queues_and_copies, setup, teardown),

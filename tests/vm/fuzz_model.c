@@ -55,7 +55,7 @@ static void run(uint32_t program, uint32_t slots, uint32_t scalars)
 		slot[i].flags = scalars & (1u << i) ? NM_SLOT_INLINE : 0;
 		slot[i].handle = scalars & (1u << i) ? 0 : dev.bo[i % 2];
 	}
-	assert_ok(nm_inproc_ctx_create(dev.ip, dev.point % 2, 0, &submit.ctx));
+	assert_ok(nm_inproc_ctx_create(dev.ip, 1u << dev.point % 2, 0, &submit.ctx, NULL));
 	if (nm_inproc_submit(dev.ip, &submit)) {
 		/* What it was damaged to ask for is not there. */
 		assert_ok(nm_inproc_sync_signal(dev.ip, dev.sync, dev.point));

@@ -143,25 +143,43 @@ static const struct nrti_transport *choose(const struct nrti_config *config, uns
 	return transport;
 }
 
-/* Core number n over all devices. */
-static void core_set(struct nrti_core *core, uint32_t n)
+/* Logical core number n over all devices, of lnc cores each. */
+static void core_set(struct nrti_core *core, uint32_t n, uint32_t lnc)
 {
 	unsigned int i = 0;
 
-	while (n >= runtime.devices[i]->facts.cores)
-		n -= runtime.devices[i++]->facts.cores;
+	while (n >= runtime.devices[i]->facts.cores / lnc)
+		n -= runtime.devices[i++]->facts.cores / lnc;
 	core->device = runtime.devices[i];
-	core->index = n;
+	core->index = n * lnc;
+	core->size = lnc;
 	pthread_mutex_init(&core->lock, NULL);
+}
+
+static NRT_STATUS check_lnc(const struct nrti_device *device, uint32_t lnc)
+{
+	const struct nrti_facts *facts = &device->facts;
+
+	if (facts->cores_joined % lnc == 0 && facts->cores % lnc == 0)
+		return NRT_SUCCESS;
+	return nrti_error(NRT_INVALID,
+			  "NEURON_LOGICAL_NC_CONFIG (or NEURON_RT_VIRTUAL_CORE_SIZE) is %u, but "
+			  "device %u has %u cores, which its chip joins by %u; unset it or say 1",
+			  lnc, device->index, facts->cores, facts->cores_joined);
 }
 
 static NRT_STATUS make_cores(const struct nrti_config *config)
 {
+	NRT_STATUS status;
 	uint32_t n;
 
 	runtime.n_total = 0;
-	for (unsigned int i = 0; i < runtime.n_devices; i++)
-		runtime.n_total += runtime.devices[i]->facts.cores;
+	for (unsigned int i = 0; i < runtime.n_devices; i++) {
+		status = check_lnc(runtime.devices[i], config->lnc);
+		if (status)
+			return status;
+		runtime.n_total += runtime.devices[i]->facts.cores / config->lnc;
+	}
 	n = config->all_visible ? runtime.n_total : config->n_visible;
 	if (config->num_cores > n)
 		return nrti_error(NRT_LOAD_NOT_ENOUGH_NC,
@@ -181,7 +199,7 @@ static NRT_STATUS make_cores(const struct nrti_config *config)
 					  "NEURON_RT_VISIBLE_CORES names core %u, but there are "
 					  "%u cores, 0 to %u",
 					  core, runtime.n_total, runtime.n_total - 1);
-		core_set(&runtime.cores[i], core);
+		core_set(&runtime.cores[i], core, config->lnc);
 		runtime.n_cores++;
 	}
 	return NRT_SUCCESS;
@@ -342,6 +360,7 @@ NRT_STATUS nrtx_core_info(uint32_t core, struct nrtx_core_info *info)
 		.hbm_bytes = memory.hbm_bytes,
 		.hbm_free = memory.hbm_bytes - memory.hbm_used,
 		.serial = facts->serial,
+		.cores = c->size,
 	};
 	snprintf(info->transport, sizeof(info->transport), "%s", c->device->transport->name);
 	snprintf(info->name, sizeof(info->name), "%s", arch_name(facts));

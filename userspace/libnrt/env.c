@@ -90,6 +90,20 @@ static bool parse_visible(struct nrti_config *config, const char *value)
 	return true;
 }
 
+/* One setting by two names, both in use: set twice, it must be the same. */
+static bool parse_lnc(struct nrti_config *config, const char *value)
+{
+	const uint32_t before = config->lnc;
+	uint64_t n;
+
+	if (!*value)
+		return true;
+	if (!parse_number(value, 1, NRTI_LNC_MAX, &n))
+		return false;
+	config->lnc = (uint32_t)n;
+	return !before || before == config->lnc;
+}
+
 static bool parse_num_cores(struct nrti_config *config, const char *value)
 {
 	uint64_t n;
@@ -204,9 +218,15 @@ static bool parse_model_check(struct nrti_config *config, const char *value)
 static const struct variable variables[] = {
 	{ "NEURON_RT_TRANSPORT", "auto",
 	  "auto, accel (/dev/accel/accelN) or model (in this process)", parse_transport },
-	{ "NEURON_RT_VISIBLE_CORES", "", "cores to use, each once, as in 0-3,6; empty: all",
+	{ "NEURON_LOGICAL_NC_CONFIG", "",
+	  "cores of the chip that make a logical core, of which all else speaks: 1 or 2; empty: 1",
+	  parse_lnc },
+	{ "NEURON_RT_VIRTUAL_CORE_SIZE", "",
+	  "the same as NEURON_LOGICAL_NC_CONFIG, and what that says, if both are set: 1 or 2",
+	  parse_lnc },
+	{ "NEURON_RT_VISIBLE_CORES", "", "logical cores to use, each once, as in 0-3,6; empty: all",
 	  parse_visible },
-	{ "NEURON_RT_NUM_CORES", "", "how many cores to use, 1 to 1024; empty: all",
+	{ "NEURON_RT_NUM_CORES", "", "how many logical cores to use, 1 to 1024; empty: all",
 	  parse_num_cores },
 	{ "NEURON_RT_LOG_LEVEL", "WARN", "ERROR, WARN, INFO, DEBUG or TRACE", parse_log_level },
 	{ "NEURON_RT_LOG_LOCATION", "console", "console or syslog", parse_log_location },
@@ -244,5 +264,7 @@ bool nrti_env_read(struct nrti_config *config, char *error, size_t error_bytes)
 			 v->meaning);
 		return false;
 	}
+	if (!config->lnc)
+		config->lnc = 1;
 	return true;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #define NRTI_CORES_MAX 1024
+#define NRTI_LNC_MAX   2
 
 enum nrti_transport_choice { NRTI_AUTO, NRTI_ACCEL, NRTI_MODEL };
 
@@ -21,6 +22,7 @@ enum nrti_log_level {
 
 struct nrti_config {
 	enum nrti_transport_choice transport;
+	uint32_t lnc; /* cores of the device that make one as applications count them */
 	uint32_t num_cores; /* 0: all */
 	bool all_visible;
 	uint32_t n_visible;

@@ -38,12 +38,19 @@ struct nrt_set {
 	} *entry;
 };
 
+/* Where a model executes, once at a time: one of its logical core's cores. */
+struct nrt_lane {
+	pthread_mutex_t lock;
+	struct nrtx_stream *stream;
+};
+
 struct nrt_model {
 	uint32_t magic;
 	struct nrtx_program *program;
-	struct nrtx_stream *stream;
 	uint32_t vnc;
-	pthread_mutex_t lock; /* one execution at a time */
+	uint32_t n_lanes;
+	struct nrt_lane lane[NRTI_LNC_MAX];
+	_Atomic uint32_t turn; /* of lanes, when all are taken */
 };
 
 /* A core's stream for synchronous tensor calls, or NULL with *status and the error set. */

@@ -35,15 +35,27 @@ static NRT_STATUS load(nrt_model_t *model, const void *bytes, size_t size)
 	memcpy(image, bytes, size);
 	status = nrtx_program_load(model->vnc, image, size, &model->program);
 	free(image);
-	if (!status)
-		status = nrtx_stream_create(model->vnc, 0, &model->stream);
+	for (uint32_t i = 0; i < model->n_lanes && !status; i++)
+		status = nrti_stream_create_at(model->vnc, i, &model->lane[i].stream);
 	return status;
+}
+
+static void model_free(nrt_model_t *model)
+{
+	for (uint32_t i = 0; i < model->n_lanes; i++) {
+		nrtx_stream_destroy(model->lane[i].stream);
+		pthread_mutex_destroy(&model->lane[i].lock);
+	}
+	nrtx_program_unload(model->program);
+	model->magic = 0;
+	free(model);
 }
 
 NRT_STATUS nrt_load(const void *neff_bytes, size_t size, int32_t vnc, int32_t vnc_count,
 		    nrt_model_t **out)
 {
 	NRT_STATUS status = nrti_runtime_check();
+	const struct nrti_core *core;
 	nrt_model_t *model;
 	uint32_t magic;
 
@@ -60,20 +72,22 @@ NRT_STATUS nrt_load(const void *neff_bytes, size_t size, int32_t vnc, int32_t vn
 				  "nrt_load: not a program image (it starts with 0x%08x); NEFF "
 				  "files are not supported yet",
 				  magic);
+	core = nrti_core_get(vnc < 0 ? 0 : (uint32_t)vnc, &status);
+	if (!core)
+		return status;
 	model = calloc(1, sizeof(*model));
 	if (!model)
 		return nrti_errno(-ENOMEM, "loading a model");
 	model->magic = NRT_MAGIC_MODEL;
 	model->vnc = vnc < 0 ? 0 : (uint32_t)vnc;
-	pthread_mutex_init(&model->lock, NULL);
+	model->n_lanes = core->size;
+	for (uint32_t i = 0; i < model->n_lanes; i++)
+		pthread_mutex_init(&model->lane[i].lock, NULL);
 	status = load(model, neff_bytes, size);
-	if (!status) {
+	if (status)
+		model_free(model);
+	else
 		*out = model;
-		return NRT_SUCCESS;
-	}
-	nrtx_program_unload(model->program);
-	pthread_mutex_destroy(&model->lock);
-	free(model);
 	return status;
 }
 
@@ -81,15 +95,11 @@ NRT_STATUS nrt_unload(nrt_model_t *model)
 {
 	if (!model || model->magic != NRT_MAGIC_MODEL)
 		return nrti_error(NRT_INVALID_HANDLE, "nrt_unload: not a model");
-	nrtx_stream_destroy(model->stream);
-	nrtx_program_unload(model->program);
-	pthread_mutex_destroy(&model->lock);
-	model->magic = 0;
-	free(model);
+	model_free(model);
 	return NRT_SUCCESS;
 }
 
-static NRT_STATUS one(const nrt_model_t *model, uint32_t *count)
+static NRT_STATUS model_count(const nrt_model_t *model, bool lanes, uint32_t *count)
 {
 	NRT_STATUS status = nrti_model_check(model);
 
@@ -97,23 +107,23 @@ static NRT_STATUS one(const nrt_model_t *model, uint32_t *count)
 		return status;
 	if (!count)
 		return nrti_error(NRT_INVALID, "the place for the count is NULL");
-	*count = 1;
+	*count = lanes ? model->n_lanes : 1;
 	return NRT_SUCCESS;
 }
 
 NRT_STATUS nrt_get_model_nc_count(const nrt_model_t *model, uint32_t *count)
 {
-	return one(model, count);
+	return model_count(model, false, count);
 }
 
 NRT_STATUS nrt_get_model_vnc_count(const nrt_model_t *model, uint32_t *count)
 {
-	return one(model, count);
+	return model_count(model, false, count);
 }
 
 NRT_STATUS nrt_get_model_instance_count(nrt_model_t *model, uint32_t *instance_count)
 {
-	return one(model, instance_count);
+	return model_count(model, true, instance_count);
 }
 
 NRT_STATUS nrt_get_model_info(const nrt_model_t *model, nrt_model_info_t *info, size_t info_size_in,
@@ -224,32 +234,34 @@ struct binding {
 	bool output;
 };
 
-static NRT_STATUS bind_scalar(nrt_model_t *model, const nrt_tensor_t *tensor, struct nrtx_arg *arg)
+static NRT_STATUS bind_scalar(struct nrtx_stream *stream, const nrt_tensor_t *tensor,
+			      struct nrtx_arg *arg)
 {
 	uint64_t value = 0;
-	NRT_STATUS status = nrti_tensor_read(model->stream, tensor, &value, 0,
-					     tensor->size < 8 ? tensor->size : 8);
+	NRT_STATUS status =
+		nrti_tensor_read(stream, tensor, &value, 0, tensor->size < 8 ? tensor->size : 8);
 
 	*arg = (struct nrtx_arg){ .offset = value, .bytes = 8 };
 	return status;
 }
 
-static NRT_STATUS bind_host(nrt_model_t *model, const struct nprog_slot *slot,
+static NRT_STATUS bind_host(struct nrtx_stream *stream, const struct nprog_slot *slot,
 			    struct binding *binding, struct nrtx_arg *arg)
 {
 	nrt_tensor_t *tensor = binding->tensor;
 	NRT_STATUS status;
 
-	status = nrtx_buffer_alloc(model->vnc, tensor->size, &binding->temporary);
+	status = nrtx_buffer_alloc(stream->core, tensor->size, &binding->temporary);
 	if (!status && is_input(slot))
-		status = nrtx_copy_to_device(model->stream, binding->temporary, 0,
+		status = nrtx_copy_to_device(stream, binding->temporary, 0,
 					     tensor->storage->host + tensor->offset, tensor->size);
 	*arg = (struct nrtx_arg){ .buffer = binding->temporary, .bytes = tensor->size };
 	return status;
 }
 
-static NRT_STATUS bind(nrt_model_t *model, const struct nprog_slot *slot, const char *name,
-		       struct binding *binding, struct nrtx_arg *arg)
+static NRT_STATUS bind(const nrt_model_t *model, struct nrtx_stream *stream,
+		       const struct nprog_slot *slot, const char *name, struct binding *binding,
+		       struct nrtx_arg *arg)
 {
 	nrt_tensor_t *tensor = binding->tensor;
 
@@ -260,14 +272,14 @@ static NRT_STATUS bind(nrt_model_t *model, const struct nprog_slot *slot, const 
 		return nrti_error(NRT_EXEC_BAD_INPUT, "model '%s': tensor '%s' has no memory",
 				  model->program->name, name);
 	if (slot->kind == NPROG_SLOT_SCALAR)
-		return bind_scalar(model, tensor, arg);
+		return bind_scalar(stream, tensor, arg);
 	if (tensor->size < slot->min_bytes)
 		return nrti_error(NRT_EXEC_BAD_INPUT,
 				  "model '%s': tensor '%s' has %zu bytes, needs %llu",
 				  model->program->name, name, tensor->size,
 				  (unsigned long long)slot->min_bytes);
 	if (!tensor->storage->buffer)
-		return bind_host(model, slot, binding, arg);
+		return bind_host(stream, slot, binding, arg);
 	*arg = (struct nrtx_arg){
 		.buffer = tensor->storage->buffer,
 		.offset = tensor->offset,
@@ -276,9 +288,9 @@ static NRT_STATUS bind(nrt_model_t *model, const struct nprog_slot *slot, const 
 	return NRT_SUCCESS;
 }
 
-static NRT_STATUS bind_all(nrt_model_t *model, const nrt_tensor_set_t *in,
-			   const nrt_tensor_set_t *out, struct binding *binding,
-			   struct nrtx_arg *args)
+static NRT_STATUS bind_all(const nrt_model_t *model, struct nrtx_stream *stream,
+			   const nrt_tensor_set_t *in, const nrt_tensor_set_t *out,
+			   struct binding *binding, struct nrtx_arg *args)
 {
 	const struct nrtx_program *program = model->program;
 	uint32_t n_in = 0, n_out = 0, n = 0;
@@ -298,13 +310,14 @@ static NRT_STATUS bind_all(nrt_model_t *model, const nrt_tensor_set_t *in,
 		binding[n].tensor = nrti_set_find(input ? in : out, name);
 		if (!binding[n].tensor && slot->kind == NPROG_SLOT_INOUT)
 			binding[n].tensor = nrti_set_find(out, name);
-		status = bind(model, slot, name, &binding[n], &args[n]);
+		status = bind(model, stream, slot, name, &binding[n], &args[n]);
 		n++;
 	}
 	return status;
 }
 
-static NRT_STATUS finish(nrt_model_t *model, struct binding *binding)
+static NRT_STATUS finish(const nrt_model_t *model, struct nrtx_stream *stream,
+			 struct binding *binding)
 {
 	NRT_STATUS status = NRT_SUCCESS;
 
@@ -314,8 +327,7 @@ static NRT_STATUS finish(nrt_model_t *model, struct binding *binding)
 		if (!binding[i].output)
 			continue;
 		if (binding[i].temporary)
-			status = nrtx_copy_to_host(model->stream,
-						   tensor->storage->host + tensor->offset,
+			status = nrtx_copy_to_host(stream, tensor->storage->host + tensor->offset,
 						   binding[i].temporary, 0, tensor->size);
 		if (!status)
 			tensor->completions++;
@@ -323,20 +335,35 @@ static NRT_STATUS finish(nrt_model_t *model, struct binding *binding)
 	return status;
 }
 
-static NRT_STATUS execute(nrt_model_t *model, const nrt_tensor_set_t *in, nrt_tensor_set_t *out,
-			  int count, struct binding *binding, struct nrtx_arg *args)
+static NRT_STATUS execute(const nrt_model_t *model, struct nrtx_stream *stream,
+			  const nrt_tensor_set_t *in, nrt_tensor_set_t *out, int count,
+			  struct binding *binding, struct nrtx_arg *args)
 {
-	NRT_STATUS status = bind_all(model, in, out, binding, args);
+	NRT_STATUS status = bind_all(model, stream, in, out, binding, args);
 
 	for (int i = 0; i < count && !status; i++)
-		status = nrtx_launch(model->stream, model->program, args, model->program->n_args);
+		status = nrtx_launch(stream, model->program, args, model->program->n_args);
 	if (!status)
-		status = nrtx_stream_sync(model->stream);
+		status = nrtx_stream_sync(stream);
 	if (!status)
-		status = finish(model, binding);
+		status = finish(model, stream, binding);
 	for (uint32_t i = 0; i < model->program->n_args; i++)
 		nrtx_buffer_free(binding[i].temporary);
 	return status;
+}
+
+/* The first lane that nobody uses, or in turns one that somebody does, locked. */
+static struct nrt_lane *lane_take(nrt_model_t *model)
+{
+	struct nrt_lane *lane;
+
+	for (uint32_t i = 0; i < model->n_lanes; i++) {
+		if (!pthread_mutex_trylock(&model->lane[i].lock))
+			return &model->lane[i];
+	}
+	lane = &model->lane[model->turn++ % model->n_lanes];
+	pthread_mutex_lock(&lane->lock);
+	return lane;
 }
 
 NRT_STATUS nrt_execute_repeat(nrt_model_t *model, const nrt_tensor_set_t *input_set,
@@ -345,6 +372,7 @@ NRT_STATUS nrt_execute_repeat(nrt_model_t *model, const nrt_tensor_set_t *input_
 	NRT_STATUS status = nrti_model_check(model);
 	struct binding *binding;
 	struct nrtx_arg *args;
+	struct nrt_lane *lane;
 	uint32_t n;
 
 	if (!status)
@@ -359,9 +387,10 @@ NRT_STATUS nrt_execute_repeat(nrt_model_t *model, const nrt_tensor_set_t *input_
 	binding = calloc(n, sizeof(*binding));
 	args = calloc(n, sizeof(*args));
 	if (binding && args) {
-		pthread_mutex_lock(&model->lock);
-		status = execute(model, input_set, output_set, repeat_count, binding, args);
-		pthread_mutex_unlock(&model->lock);
+		lane = lane_take(model);
+		status = execute(model, lane->stream, input_set, output_set, repeat_count, binding,
+				 args);
+		pthread_mutex_unlock(&lane->lock);
 	} else {
 		status = nrti_errno(-ENOMEM, "executing model '%s'", model->program->name);
 	}

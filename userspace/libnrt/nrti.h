@@ -41,10 +41,11 @@ struct nrti_device {
 	struct nrtx_program *programs; /* loaded ones; under lock */
 };
 
-/* A core as applications count them. */
+/* A core as applications count them: a logical one. */
 struct nrti_core {
 	struct nrti_device *device;
-	uint32_t index; /* on the device */
+	uint32_t index; /* first of its cores on the device */
+	uint32_t size; /* how many these are */
 	_Atomic uint64_t to_device_bytes, to_host_bytes;
 	pthread_mutex_t lock;
 	struct nrtx_stats gone; /* of streams that were destroyed; under lock */
@@ -113,12 +114,14 @@ struct nrtx_stream {
 	_Atomic unsigned int refs;
 	struct nrti_device *device;
 	uint32_t core;
+	uint64_t cores; /* of the device, where its contexts may be */
 	uint32_t priority;
 	uint32_t sync;
 	_Atomic uint64_t seq; /* last operation */
 	_Atomic uint64_t reached; /* known to be reached */
 	pthread_mutex_t lock; /* for all below, and for queueing */
 	uint32_t ctx; /* 0: none, could not be made again */
+	uint32_t ctx_core; /* core of the device that the context is on */
 	enum nrti_last last;
 	struct nrtx_point wait[NRTI_WAITS_MAX];
 	uint32_t n_waits;
@@ -184,6 +187,8 @@ bool nrti_program_name(struct nrti_device *device, uint32_t handle, char *name, 
 
 /* --- queue.c ------------------------------------------------------------------- */
 
+/* As nrtx_stream_create(), on one of the logical core's cores: of them the which-th. */
+NRT_STATUS nrti_stream_create_at(uint32_t core, uint32_t which, struct nrtx_stream **stream);
 NRT_STATUS nrti_stream_check(const struct nrtx_stream *stream);
 /* In fences for the next operation; their handles are valid until fences_done. Lock held. */
 uint32_t nrti_stream_fences(struct nrtx_stream *stream, enum nrti_last kind, struct nrti_fence *in);

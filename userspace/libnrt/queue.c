@@ -149,14 +149,10 @@ void nrti_streams_stats(uint32_t core, struct nrtx_stats *sum)
 static int ctx_make(struct nrtx_stream *stream)
 {
 	struct nrti_device *device = stream->device;
-	NRT_STATUS status;
-	struct nrti_core *core = nrti_core_get(stream->core, &status);
 	int ret;
 
-	if (!core)
-		return -ENODEV;
-	ret = device->transport->ctx_create(device->dev, core->index, stream->priority,
-					    &stream->ctx);
+	ret = device->transport->ctx_create(device->dev, stream->cores, stream->priority,
+					    &stream->ctx, &stream->ctx_core);
 	if (ret)
 		stream->ctx = 0;
 	return ret;
@@ -662,28 +658,17 @@ static NRT_STATUS stream_init(struct nrtx_stream *stream)
 	return nrti_errno(ret, "creating a stream on core %u", stream->core);
 }
 
-NRT_STATUS nrtx_stream_create(uint32_t core, uint32_t priority, nrtx_stream_t **out)
+static NRT_STATUS stream_create(uint32_t core, const struct nrti_core *c, uint64_t cores,
+				uint32_t priority, nrtx_stream_t **out)
 {
-	struct nrtx_stream *stream;
-	struct nrti_core *c;
+	struct nrtx_stream *stream = calloc(1, sizeof(*stream));
 	NRT_STATUS status;
 
-	if (!out)
-		return nrti_error(NRT_INVALID, "nrtx_stream_create: stream is NULL");
-	*out = NULL;
-	if (priority > 2)
-		return nrti_error(NRT_INVALID,
-				  "stream priority is %u, but 0 is normal, 1 low, "
-				  "2 high",
-				  priority);
-	c = nrti_core_get(core, &status);
-	if (!c)
-		return status;
-	stream = calloc(1, sizeof(*stream));
 	if (!stream)
 		return nrti_errno(-ENOMEM, "creating a stream");
 	stream->device = c->device;
 	stream->core = core;
+	stream->cores = cores;
 	stream->priority = priority;
 	stream->refs = 1;
 	stream->magic = NRTI_MAGIC_STREAM;
@@ -697,6 +682,51 @@ NRT_STATUS nrtx_stream_create(uint32_t core, uint32_t priority, nrtx_stream_t **
 	}
 	nrti_device_get(c->device);
 	*out = stream;
+	return NRT_SUCCESS;
+}
+
+NRT_STATUS nrtx_stream_create(uint32_t core, uint32_t priority, nrtx_stream_t **out)
+{
+	const struct nrti_core *c;
+	NRT_STATUS status;
+
+	if (!out)
+		return nrti_error(NRT_INVALID, "nrtx_stream_create: stream is NULL");
+	*out = NULL;
+	if (priority > 2)
+		return nrti_error(NRT_INVALID,
+				  "stream priority is %u, but 0 is normal, 1 low, "
+				  "2 high",
+				  priority);
+	c = nrti_core_get(core, &status);
+	if (!c)
+		return status;
+	return stream_create(core, c, ((1ull << c->size) - 1) << c->index, priority, out);
+}
+
+NRT_STATUS nrti_stream_create_at(uint32_t core, uint32_t which, nrtx_stream_t **out)
+{
+	const struct nrti_core *c;
+	NRT_STATUS status;
+
+	*out = NULL;
+	c = nrti_core_get(core, &status);
+	if (!c)
+		return status;
+	return stream_create(core, c, 1ull << (c->index + which), 0, out);
+}
+
+NRT_STATUS nrtx_stream_core(nrtx_stream_t *stream, uint32_t *core)
+{
+	NRT_STATUS status = nrti_stream_check(stream);
+
+	if (status)
+		return status;
+	if (!core)
+		return nrti_error(NRT_INVALID, "nrtx_stream_core: core is NULL");
+	pthread_mutex_lock(&stream->lock);
+	*core = stream->ctx_core;
+	pthread_mutex_unlock(&stream->lock);
 	return NRT_SUCCESS;
 }
 

@@ -19,6 +19,7 @@
 struct nrti_facts {
 	uint32_t arch;
 	uint32_t cores;
+	uint32_t cores_joined; /* by the chip, from each multiple of this on; 1: none */
 	uint32_t exec_version;
 	uint32_t pci_device;
 	uint32_t pci_revision;
@@ -122,7 +123,9 @@ struct nrti_transport {
 	 * dev does not reach it. The owner's handle outlives it and the copies that use it. */
 	int (*bo_import)(void *dev, void *owner, uint32_t owner_handle, uint32_t *handle);
 
-	int (*ctx_create)(void *dev, uint32_t core, uint32_t priority, uint32_t *ctx);
+	/* On one of a set of cores, bit n is core n; *core: which. */
+	int (*ctx_create)(void *dev, uint64_t cores, uint32_t priority, uint32_t *ctx,
+			  uint32_t *core);
 	void (*ctx_destroy)(void *dev, uint32_t ctx);
 	int (*ctx_state)(void *dev, uint32_t ctx, struct nrti_ctx_state *state);
 

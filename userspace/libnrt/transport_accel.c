@@ -171,14 +171,19 @@ static int query(void *dev, uint32_t block, void *data, uint32_t size)
 
 static int accel_facts(void *dev, struct nrti_facts *facts)
 {
+	struct drm_neuron_query_topology place;
 	struct drm_neuron_query_device q;
 	int ret = query(dev, DRM_NEURON_QUERY_DEVICE, &q, sizeof(q));
 
 	if (ret)
 		return ret;
+	/* Older drivers do not say, or know no such block. */
+	if (query(dev, DRM_NEURON_QUERY_TOPOLOGY, &place, sizeof(place)) || !place.cores_joined)
+		place.cores_joined = 1;
 	*facts = (struct nrti_facts){
 		.arch = q.arch,
 		.cores = q.cores,
+		.cores_joined = place.cores_joined,
 		.exec_version = q.exec_version,
 		.pci_device = q.pci_device,
 		.pci_revision = q.pci_revision,
@@ -261,12 +266,20 @@ static int accel_bo_import(void *dev, void *owner, uint32_t owner_handle, uint32
 	return ret == -EOPNOTSUPP || ret == -ENOSYS ? -EXDEV : ret;
 }
 
-static int accel_ctx_create(void *dev, uint32_t core, uint32_t priority, uint32_t *ctx)
+static int accel_ctx_create(void *dev, uint64_t cores, uint32_t priority, uint32_t *ctx,
+			    uint32_t *core)
 {
-	struct drm_neuron_ctx_create arg = { .core = core, .priority = priority };
-	int ret = call(dev, DRM_IOCTL_NEURON_CTX_CREATE, &arg);
+	struct drm_neuron_ctx_create arg = { .priority = priority, .cores = cores };
+	int ret;
 
+	/* One alone is what older drivers take too. */
+	if (cores && !(cores & (cores - 1))) {
+		arg.core = (uint32_t)__builtin_ctzll(cores);
+		arg.cores = 0;
+	}
+	ret = call(dev, DRM_IOCTL_NEURON_CTX_CREATE, &arg);
 	*ctx = arg.ctx;
+	*core = arg.core;
 	return ret;
 }
 

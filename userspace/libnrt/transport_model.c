@@ -174,6 +174,7 @@ static int model_facts(void *dev, struct nrti_facts *facts)
 	*facts = (struct nrti_facts){
 		.arch = f.arch,
 		.cores = f.cores,
+		.cores_joined = f.cores_joined,
 		.exec_version = f.exec_version,
 		.pci_device = f.pci_device,
 		.pci_revision = f.pci_revision,
@@ -227,9 +228,10 @@ static int model_bo_import(void *dev, void *owner, uint32_t owner_handle, uint32
 	return nm_inproc_bo_import(dev, owner, owner_handle, handle);
 }
 
-static int model_ctx_create(void *dev, uint32_t core, uint32_t priority, uint32_t *ctx)
+static int model_ctx_create(void *dev, uint64_t cores, uint32_t priority, uint32_t *ctx,
+			    uint32_t *core)
 {
-	return nm_inproc_ctx_create(dev, core, priority, ctx);
+	return nm_inproc_ctx_create(dev, cores, priority, ctx, core);
 }
 
 static void model_ctx_destroy(void *dev, uint32_t ctx)

@@ -118,6 +118,7 @@ void nrt_close(void);
 
 /* --- cores; allowed before nrt_init() -------------------------------------------------- */
 
+/* All four count logical cores: NEURON_LOGICAL_NC_CONFIG cores of a chip, 1 or 2, make one. */
 NRT_STATUS nrt_get_total_nc_count(uint32_t *count);
 NRT_STATUS nrt_get_total_vnc_count(uint32_t *count);
 /* Those that NEURON_RT_VISIBLE_CORES and NEURON_RT_NUM_CORES leave. */
@@ -127,7 +128,8 @@ NRT_STATUS nrt_get_visible_vnc_count(uint32_t *count);
 /* --- models ------------------------------------------------------------------------------ */
 
 /*
- * Loads a program image (hw/neuron_program.h) for a core. vnc -1: the first.
+ * Loads a program image (hw/neuron_program.h) for a core. vnc -1: the first. On
+ * a logical core of two it executes on either: two executions at a time.
  * vnc_count is ignored. NRT_UNSUPPORTED_NEFF_VERSION for a NEFF.
  */
 NRT_STATUS nrt_load(const void *neff_bytes, size_t size, int32_t vnc, int32_t vnc_count,
@@ -141,7 +143,7 @@ NRT_STATUS nrt_get_model_vnc_count(const nrt_model_t *model, uint32_t *count);
  * Executes a model and waits for it. The sets hold a tensor for each name that
  * nrt_get_model_tensor_info() gives; host tensors are copied. NRT_EXEC_BAD_INPUT
  * when one is missing or too small; NRT_EXEC_* when the device reports a fault.
- * Executions of one model are made one after the other.
+ * Executions of one model are made one after the other, or one on each of a logical core's cores.
  */
 NRT_STATUS nrt_execute(nrt_model_t *model, const nrt_tensor_set_t *input_set,
 		       nrt_tensor_set_t *output_set);

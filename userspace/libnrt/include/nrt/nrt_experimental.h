@@ -49,7 +49,7 @@ typedef struct nrt_tensor_info_array {
 NRT_STATUS nrt_get_model_tensor_info(nrt_model_t *model, nrt_tensor_info_array_t **tensor_info);
 NRT_STATUS nrt_free_model_tensor_info(nrt_tensor_info_array_t *tensor_info);
 
-/* How many threads may usefully execute a model at once: 1. */
+/* How many threads may usefully execute a model at once: one for each core of its logical core. */
 NRT_STATUS nrt_get_model_instance_count(nrt_model_t *model, uint32_t *instance_count);
 
 typedef struct nrt_model_info {

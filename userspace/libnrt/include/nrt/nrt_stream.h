@@ -7,7 +7,8 @@
  * device is /dev/accel/accelN or the virtual Trainium in this process.
  *
  * Cores are counted over all devices, in the order of device and core, after
- * NEURON_RT_VISIBLE_CORES. nrt_init() or the first call here opens them.
+ * NEURON_RT_VISIBLE_CORES. nrt_init() or the first call here opens them. With
+ * NEURON_LOGICAL_NC_CONFIG=2 each is a logical one: two cores of the chip.
  *
  * Threading: every function may be called from any thread; calls on one stream
  * are serialised by the library in the order in which they arrive.
@@ -44,7 +45,7 @@ const char *nrtx_error_text(void);
 struct nrtx_core_info {
 	uint32_t arch; /* 2 trn1/inf2, 3 trn2, 4 trn3 */
 	uint32_t device; /* device that the core is on */
-	uint32_t core; /* its number there */
+	uint32_t core; /* its number there; of a logical core: that of its first */
 	uint32_t sbuf_bytes; /* a partition, usable by programs */
 	uint32_t psum_bytes; /* a partition */
 	uint32_t virtual_device; /* 1: the virtual Trainium, in process or in the VM's PCI slot */
@@ -53,6 +54,7 @@ struct nrtx_core_info {
 	uint64_t serial;
 	char transport[16]; /* "accel" or "model" */
 	char name[32]; /* "Trainium2" ... */
+	uint32_t cores; /* of the chip that it consists of, from core on */
 };
 
 NRT_STATUS nrtx_core_count(uint32_t *count);
@@ -85,9 +87,14 @@ void nrtx_program_unload(nrtx_program_t *program);
 
 /*
  * A stream runs launches and copies in order; streams run beside each other.
- * priority: 0 normal, 1 low, 2 high.
+ * priority: 0 normal, 1 low, 2 high. Of a logical core's cores it takes the one
+ * with the fewest streams and other contexts, also of other processes.
  */
 NRT_STATUS nrtx_stream_create(uint32_t core, uint32_t priority, nrtx_stream_t **stream);
+
+/* Core of the device on which its launches run. After an error it may be another of the logical
+ * core's. */
+NRT_STATUS nrtx_stream_core(nrtx_stream_t *stream, uint32_t *core);
 
 /* Waits for its work, then frees it. NULL is fine. */
 void nrtx_stream_destroy(nrtx_stream_t *stream);
