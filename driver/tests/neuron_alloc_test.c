@@ -201,7 +201,7 @@ static void prepare_probe(struct kunit *test, void *arg)
 
 	f->group = devres_open_group(f->dev, NULL, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, f->group);
-	/* Not part of the call: after a failure in the middle the core puts an error for a kobject. */
+	/* Not part of the call: a failure in its middle makes the core put an error. */
 	alloc_new_device(test, f);
 }
 

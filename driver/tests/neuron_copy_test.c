@@ -259,7 +259,7 @@ static void neuron_copy_stops_for_good(struct kunit *test)
 	copy_end(second);
 }
 
-static void neuron_copy_of_a_closed_file_is_cancelled(struct kunit *test)
+static void neuron_copy_of_a_closed_file_ends(struct kunit *test)
 {
 	struct copy_fixture *f = test->priv;
 	struct neuron_copy_job *job = copy_job(test, COPY_HBM, SZ_64K);
@@ -275,8 +275,7 @@ static struct kunit_case neuron_copy_cases[] = { KUNIT_CASE(neuron_copy_cuts_at_
 						 KUNIT_CASE(neuron_copy_restarts_the_others),
 						 KUNIT_CASE(neuron_copy_joins_a_restart),
 						 KUNIT_CASE(neuron_copy_stops_for_good),
-						 KUNIT_CASE(
-							 neuron_copy_of_a_closed_file_is_cancelled),
+						 KUNIT_CASE(neuron_copy_of_a_closed_file_ends),
 						 {} };
 
 static struct kunit_suite neuron_copy_suite = {
