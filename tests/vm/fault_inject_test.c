@@ -361,19 +361,22 @@ static void a_copy_without_interrupt_is_found(void **state)
 /* The context whose launch hangs times out, the others on its core and elsewhere do not. */
 static void a_hung_engine_costs_its_launch(void **state)
 {
-	uint32_t guilty, far, program, nop, bo, sync[3];
+	uint32_t guilty, far, program, nop, sync[3];
+	struct prog p = { 0 };
 
 	need_control();
 	neighbour_new(&F->neighbour, 0);
 	guilty = ctx_new(FD, 0);
 	far = ctx_new(FD, 1);
-	program = prog_fill(FD, 1, 16);
+	/* On an engine that nobody else uses, whoever is first. */
+	prog_inst(&p, ISA_SCALAR, ISA_NOP);
+	prog_inst(&p, ISA_SCALAR, ISA_HALT);
+	program = prog_load(FD, &p);
 	nop = prog_nop(FD);
-	bo = bo_new(FD, TILE_PARTS * 64, BO_HBM);
 	for (int i = 0; i < 3; i++)
 		sync[i] = sync_new(FD);
-	inject("hang 0 sync");
-	assert_ok(launch(FD, guilty, program, &bo, 1, sync[0]));
+	inject("hang 0 scalar");
+	assert_ok(launch(FD, guilty, program, NULL, 0, sync[0]));
 	assert_ok(launch(FD, guilty, nop, NULL, 0, sync[1]));
 	neighbour_goes_on(&F->neighbour);
 	assert_ok(launch(FD, far, nop, NULL, 0, sync[2]));
