@@ -213,6 +213,7 @@ static void program_load(void **state)
 	struct prog p = { 0 };
 
 	prog_inst(&p, ISA_SYNC, ISA_NOP);
+	prog_inst(&p, ISA_SYNC, ISA_HALT);
 	c.image = prog_image(&p, &c.image_bytes);
 	every_allocation_fails_once(FD, &c);
 	free(c.image);
