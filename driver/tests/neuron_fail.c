@@ -6,6 +6,7 @@
  */
 
 #include <kunit/test.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mman.h>
 #include <linux/mount.h>
