@@ -602,6 +602,8 @@ static void fill_array(struct fuzz_thread *t, const struct fuzz_type *type,
 
 	if (fit)
 		count = t->device->slots[t->program % FUZZ_PROGRAMS] & 0xff;
+	else if (type == &launch_type && !odd(t, 8))
+		count = 1 + fuzz_below(t, 4); /* a batch of none is refused before anything */
 	else if (odd(t, 64))
 		count = 1u << fuzz_below(t, 12);
 	if (odd(t, 16))
