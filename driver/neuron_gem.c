@@ -136,13 +136,9 @@ int neuron_gem_init(struct neuron_device *ndev)
 /* The pages are no longer the device's; the user may keep them. */
 static void gem_unmap_host(struct neuron_bo *bo)
 {
-	struct neuron_device *ndev = to_neuron_device(bo->base.dev);
-
-	guard(mutex)(&ndev->gem.host_lock);
-	if (list_empty(&bo->mapped))
-		return;
+	lockdep_assert_held(&to_neuron_device(bo->base.dev)->gem.host_lock);
 	list_del_init(&bo->mapped);
-	dma_unmap_sgtable(ndev->drm.dev, bo->sgt, DMA_BIDIRECTIONAL, 0);
+	dma_unmap_sgtable(bo->base.dev->dev, bo->sgt, DMA_BIDIRECTIONAL, 0);
 }
 
 /**
@@ -157,10 +153,8 @@ void neuron_gem_stop(struct neuron_device *ndev)
 
 	neuron_prime_stop(ndev);
 	guard(mutex)(&ndev->gem.host_lock);
-	list_for_each_entry_safe(bo, next, &ndev->gem.host, mapped) {
-		list_del_init(&bo->mapped);
-		dma_unmap_sgtable(ndev->drm.dev, bo->sgt, DMA_BIDIRECTIONAL, 0);
-	}
+	list_for_each_entry_safe(bo, next, &ndev->gem.host, mapped)
+		gem_unmap_host(bo);
 }
 
 /* Show @pages to the device, inside drm_dev_enter(). */
@@ -248,7 +242,9 @@ int neuron_bo_get_backing(struct neuron_bo *bo)
  */
 void neuron_bo_put_backing(struct neuron_bo *bo)
 {
-	gem_unmap_host(bo);
+	scoped_guard(mutex, &to_neuron_device(bo->base.dev)->gem.host_lock)
+		if (!list_empty(&bo->mapped))
+			gem_unmap_host(bo);
 	gem_free_table(bo);
 	gem_put_pages(bo);
 }

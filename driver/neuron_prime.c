@@ -344,6 +344,13 @@ static int prime_check_table(struct neuron_bo *bo, struct sg_table *sgt)
 	return neuron_bo_check_coherent(bo->base.dev, sgt);
 }
 
+/* Its reservation is held, and nothing that uses the mapping is under way. */
+static void prime_unmap_import(struct neuron_bo *bo)
+{
+	dma_buf_unmap_attachment(bo->base.import_attach, bo->sgt, DMA_BIDIRECTIONAL);
+	bo->sgt = NULL;
+}
+
 /**
  * neuron_prime_map - Map an imported buffer for DMA, unless it is
  * @bo: any buffer, its reservation held
@@ -366,8 +373,7 @@ int neuron_prime_map(struct neuron_bo *bo)
 		if (dma_resv_wait_timeout(bo->base.resv, DMA_RESV_USAGE_BOOKKEEP, true,
 					  MAX_SCHEDULE_TIMEOUT) < 0)
 			return -ERESTARTSYS;
-		dma_buf_unmap_attachment(attach, bo->sgt, DMA_BIDIRECTIONAL);
-		bo->sgt = NULL;
+		prime_unmap_import(bo);
 	}
 	bo->moved = false;
 	sgt = dma_buf_map_attachment(attach, DMA_BIDIRECTIONAL);
@@ -401,17 +407,14 @@ void neuron_prime_free(struct neuron_bo *bo)
  */
 void neuron_prime_stop(struct neuron_device *ndev)
 {
-	struct dma_buf_attachment *attach;
 	struct neuron_bo *bo;
 
 	guard(mutex)(&ndev->gem.import_lock);
 	list_for_each_entry(bo, &ndev->gem.imports, mapped) {
-		attach = bo->base.import_attach;
-		dma_resv_lock(attach->dmabuf->resv, NULL);
+		dma_resv_lock(bo->base.resv, NULL);
 		if (bo->sgt)
-			dma_buf_unmap_attachment(attach, bo->sgt, DMA_BIDIRECTIONAL);
-		bo->sgt = NULL;
-		dma_resv_unlock(attach->dmabuf->resv);
+			prime_unmap_import(bo);
+		dma_resv_unlock(bo->base.resv);
 	}
 }
 
