@@ -23,9 +23,7 @@ static const struct nm_timing trn1 = {
 		       [ISA_SCALAR] = 1400000,
 		       [ISA_GPSIMD] = 1400000,
 		       [ISA_SYNC] = 1400000 },
-	.min_cycles = { [ISA_VECTOR] = COMPUTE_CYCLES_MIN,
-			[ISA_SCALAR] = V2_SCALAR_CYCLES_MIN,
-			[ISA_GPSIMD] = COMPUTE_CYCLES_MIN },
+	.scalar_min_cycles = V2_SCALAR_CYCLES_MIN,
 	.dma_bytes_per_us = 17000,
 	.hbm_bytes_per_us = 820000,
 	.transpose_4byte = 4,
@@ -42,9 +40,7 @@ static const struct nm_timing trn2 = {
 		       [ISA_SCALAR] = 1200000,
 		       [ISA_GPSIMD] = 1200000,
 		       [ISA_SYNC] = 1200000 },
-	.min_cycles = { [ISA_VECTOR] = COMPUTE_CYCLES_MIN,
-			[ISA_SCALAR] = COMPUTE_CYCLES_MIN,
-			[ISA_GPSIMD] = COMPUTE_CYCLES_MIN },
+	.scalar_min_cycles = COMPUTE_CYCLES_MIN,
 	.dma_bytes_per_us = 23000,
 	.hbm_bytes_per_us = 2900000,
 	.transpose_4byte = 2,
@@ -59,9 +55,7 @@ static const struct nm_timing trn3 = {
 		       [ISA_SCALAR] = 1200000,
 		       [ISA_GPSIMD] = 1200000,
 		       [ISA_SYNC] = 1200000 },
-	.min_cycles = { [ISA_VECTOR] = COMPUTE_CYCLES_MIN,
-			[ISA_SCALAR] = COMPUTE_CYCLES_MIN,
-			[ISA_GPSIMD] = COMPUTE_CYCLES_MIN },
+	.scalar_min_cycles = COMPUTE_CYCLES_MIN,
 	.dma_bytes_per_us = 33000,
 	.hbm_bytes_per_us = 4900000,
 	.transpose_4byte = 2,
@@ -253,7 +247,7 @@ static void time_tensor(const struct nm_timing *t, struct nm_inst *inst, const s
 void nm_time_compute(const struct nm_timing *t, struct nm_inst *inst, const struct nm_compute *c,
 		     unsigned int engine, uint32_t hidden_cycles)
 {
-	uint64_t cycles;
+	uint64_t cycles, least = COMPUTE_CYCLES_MIN;
 
 	switch (engine) {
 	case ISA_TENSOR:
@@ -264,14 +258,15 @@ void nm_time_compute(const struct nm_timing *t, struct nm_inst *inst, const stru
 		break;
 	case ISA_SCALAR:
 		cycles = scalar_cycles(t, c);
+		least = t->scalar_min_cycles;
 		break;
 	default:
 		cycles = gpsimd_cycles(inst, c);
 		break;
 	}
 	cycles += ACCESS_CYCLES;
-	if (cycles < t->min_cycles[engine])
-		cycles = t->min_cycles[engine];
+	if (cycles < least)
+		cycles = least;
 	inst->busy_ps = cycles_ps(t, cycles, engine);
 	inst->latency_ps = cycles_ps(t, ACCESS_CYCLES, engine);
 	inst->ports = ports_of(t, c, engine);

@@ -22,7 +22,7 @@
 /* Figures of a generation; times in cycles are of the engine's clock. */
 struct nm_timing {
 	uint32_t clock_khz[EXI_ENGINES];
-	uint32_t min_cycles[EXI_ENGINES]; /* of a compute instruction, but for the tensor engine's */
+	uint32_t scalar_min_cycles; /* of an instruction, however small */
 	uint32_t dma_bytes_per_us; /* of one DMA engine */
 	uint32_t hbm_bytes_per_us; /* of all stacks together */
 	uint8_t transpose_4byte; /* passes of a transpose of 4-byte elements */

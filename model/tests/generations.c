@@ -53,8 +53,8 @@ static bool share(uint32_t arch, unsigned int a, const struct isa_tile *of_a, un
 		  const struct isa_tile *of_b)
 {
 	double both = time_of(arch, a, of_a, b, of_b);
-	double longer = fmax(time_of(arch, a, of_a, b, NULL), time_of(arch, a, NULL, b, of_b));
-	double sum = time_of(arch, a, of_a, b, NULL) + time_of(arch, a, NULL, b, of_b);
+	double one = time_of(arch, a, of_a, b, NULL), other = time_of(arch, a, NULL, b, of_b);
+	double longer = fmax(one, other), sum = one + other;
 	/* What a launch takes is in each of the two. */
 	double launch = time_of(arch, a, NULL, b, NULL);
 
