@@ -21,13 +21,6 @@
 #define BYTES (128ull * N * 4)
 #define ARCH  3
 
-#define OK(call)                                                                   \
-	do {                                                                       \
-		NRT_STATUS status_ = (call);                                       \
-		if (status_)                                                       \
-			fail_msg("%s: %d: %s", #call, status_, nrtx_error_text()); \
-	} while (0)
-
 static int open_runtime(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs put together by hand, for tests of the runtime. */
+/* For tests of the runtime: programs put together by hand, and calls that must succeed. */
 #ifndef TESTS_ASSEMBLE_H
 #define TESTS_ASSEMBLE_H
 
@@ -9,6 +9,14 @@
 #include "neuron_isa.h"
 #include "neuron_program.h"
 #include "neuron_queue.h"
+
+/* Fails the test with what the runtime says of the error. */
+#define OK(call)                                                                   \
+	do {                                                                       \
+		NRT_STATUS status_ = (call);                                       \
+		if (status_)                                                       \
+			fail_msg("%s: %d: %s", #call, status_, nrtx_error_text()); \
+	} while (0)
 
 #define PROG_INSTS 64
 #define PROG_SLOTS 8

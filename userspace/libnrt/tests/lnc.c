@@ -20,13 +20,6 @@
 #define BYTES (128ull * N * 4)
 #define ARCH  3
 
-#define OK(call)                                                                   \
-	do {                                                                       \
-		NRT_STATUS status_ = (call);                                       \
-		if (status_)                                                       \
-			fail_msg("%s: %d: %s", #call, status_, nrtx_error_text()); \
-	} while (0)
-
 static const char *const variables[] = { "NEURON_LOGICAL_NC_CONFIG", "NEURON_RT_VIRTUAL_CORE_SIZE",
 					 "NEURON_RT_VISIBLE_CORES",  "NEURON_RT_NUM_CORES",
 					 "NEURON_MODEL_CORES",	     "NEURON_MODEL_DEVICES",

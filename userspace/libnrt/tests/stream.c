@@ -22,13 +22,6 @@
 #define BYTES (128ull * N * 4)
 #define ARCH  prog_arch()
 
-#define OK(call)                                                                   \
-	do {                                                                       \
-		NRT_STATUS status_ = (call);                                       \
-		if (status_)                                                       \
-			fail_msg("%s: %d: %s", #call, status_, nrtx_error_text()); \
-	} while (0)
-
 static uint64_t free_at_start;
 
 static uint64_t hbm_free(void)
