@@ -131,19 +131,23 @@ int dev_teardown(void **state)
 	return 0;
 }
 
+void dev_allow_hangs(bool allow)
+{
+	dev_debugfs_write("stall_detect", allow ? "0" : "1");
+	dev_param_write("timeout_ms", allow ? "1000" : "10000");
+}
+
 int dev_hang_setup(void **state)
 {
 	int ret = dev_setup(state);
 
-	dev_debugfs_write("stall_detect", "0");
-	dev_param_write("timeout_ms", "1000");
+	dev_allow_hangs(true);
 	return ret;
 }
 
 int dev_hang_teardown(void **state)
 {
-	dev_debugfs_write("stall_detect", "1");
-	dev_param_write("timeout_ms", "10000");
+	dev_allow_hangs(false);
 	return dev_teardown(state);
 }
 

@@ -33,7 +33,9 @@ int dev_open_other(int fd);
 int dev_setup(void **state);
 int dev_teardown(void **state);
 #define FD (*(int *)*state)
-/* The same where programs that wait for ever hang, for 1 s in contexts made from now on. */
+/* Whether programs that wait for ever hang, for 1 s in contexts made from now on. */
+void dev_allow_hangs(bool allow);
+/* Setup and teardown where they do. */
 int dev_hang_setup(void **state);
 int dev_hang_teardown(void **state);
 

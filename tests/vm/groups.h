@@ -43,5 +43,6 @@ extern const struct CMUnitTest reset_tests[];
 extern const size_t reset_tests_count;
 extern const struct CMUnitTest alloc_tests[];
 extern const size_t alloc_tests_count;
+int alloc_group_setup(void **state);
 
 #endif /* TESTS_VM_GROUPS_H */

@@ -39,7 +39,7 @@ static const struct group {
 	GROUP(life),
 	GROUP_WITH(fault_inject, fault_group_setup, fault_group_teardown),
 	/* Last: a kernel that watches DMA stops doing so when it has no memory for that. */
-	GROUP(alloc),
+	GROUP_WITH(alloc, alloc_group_setup, NULL),
 };
 
 static bool is_named(const struct group *group, int argc, char **argv)

@@ -529,15 +529,13 @@ static int stall_setup(void **state)
 {
 	int ret = isolation_setup(state);
 
-	dev_debugfs_write("stall_detect", "0");
-	dev_param_write("timeout_ms", "1000");
+	dev_allow_hangs(true);
 	return ret;
 }
 
 static int stall_teardown(void **state)
 {
-	dev_debugfs_write("stall_detect", "1");
-	dev_param_write("timeout_ms", "10000");
+	dev_allow_hangs(false);
 	return isolation_teardown(state);
 }
 
