@@ -12,6 +12,7 @@
 #include <linux/gpu_buddy.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 
 #include <drm/drm_drv.h>
 #include <drm/drm_gem.h>
@@ -71,16 +72,20 @@ static inline void dmem_cgroup_pool_state_put(struct dmem_cgroup_pool_state *poo
 #endif
 
 /*
- * Answer of a timedout_job that found no hang: the scheduler keeps the job.
+ * Answer of a timedout_job that found no hang: the scheduler keeps the job. If
+ * it is done by now, whoever was to free it may not have found it in the list.
  */
 static inline enum drm_gpu_sched_stat neuron_sched_no_hang(struct drm_sched_job *job)
 {
 #ifdef NEURON_HAVE_SCHED_NO_HANG
 	return DRM_GPU_SCHED_STAT_NO_HANG;
 #else
-	spin_lock(&job->sched->job_list_lock);
-	list_add(&job->list, &job->sched->pending_list);
-	spin_unlock(&job->sched->job_list_lock);
+	struct drm_gpu_scheduler *sched = job->sched;
+
+	spin_lock(&sched->job_list_lock);
+	list_add(&job->list, &sched->pending_list);
+	spin_unlock(&sched->job_list_lock);
+	queue_work(sched->submit_wq, &sched->work_free_job);
 	return DRM_GPU_SCHED_STAT_NOMINAL;
 #endif
 }

@@ -56,8 +56,9 @@ static _Noreturn void process_main(uint64_t seed)
 {
 	static struct fuzz_thread thread[THREADS_MAX], own;
 	static struct fuzz_world world;
-	struct itimerval interval = { .it_interval.tv_usec = 3000, .it_value.tv_usec = 3000 };
+	struct itimerval soon = { .it_value.tv_usec = 500 };
 	pthread_t id;
+	bool alarms;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fuzz_signals();
@@ -69,12 +70,14 @@ static _Noreturn void process_main(uint64_t seed)
 		if (pthread_create(&id, NULL, thread_main, &thread[i]))
 			_exit(2);
 	}
-	if (fuzz_once_in(&own, 3))
-		setitimer(ITIMER_REAL, &interval, NULL);
-	/* The alarms above cut a sleep short. */
+	alarms = fuzz_once_in(&own, 3);
 	for (unsigned int ms = fuzz_below(&own, LIFE_MAX_MS); ms; ms--) {
 		struct timespec rest = { .tv_nsec = 1000000 };
 
+		/* One at a time: a slow kernel would do nothing but deliver them. */
+		if (alarms)
+			setitimer(ITIMER_REAL, &soon, NULL);
+		/* It may cut the sleep short. */
 		while (nanosleep(&rest, &rest) && errno == EINTR)
 			;
 	}
