@@ -23,8 +23,7 @@
 
 #define HEALTH_NOTE_BYTES (NEURON_HEALTH_NOTES * sizeof(struct nq_entry))
 
-/* Where the device puts notifications that no engine in particular is the reason of. */
-#define HEALTH_QUEUE NQ_INDEX(NQ_THROTTLE, NQ_PER_TYPE - 1)
+#define HEALTH_QUEUE NQ_INDEX(NQ_THROTTLE, NQ_NO_ENGINE)
 
 static_assert(!(HEALTH_NOTE_BYTES & (HEALTH_NOTE_BYTES - 1)));
 

@@ -259,6 +259,8 @@ struct isa_inst {
 #define ISA_F_VEC0  0x08u
 #define ISA_F_VEC1  0x10u
 #define ISA_F_IMM   0x20u /* COPY_PREDICATED */
+#define ISA_F_NOTIFY 0x40u /* any, since 1.1: tell in the NQ_NOTIFY queue (neuron_notify.h) when its
+			    * effects are visible */
 	__u8 elem_bytes; /* DMA: 1, 2, 4 or 8; else 0 */
 	__u8 dma_queue;  /* DMA: 0..ISA_DMA_QUEUES - 1; else 0 */
 	__le32 tag;      /* free for the compiler: index of the source operation */

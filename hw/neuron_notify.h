@@ -31,13 +31,21 @@
 #define NQ_THROTTLE  5
 #define NQ_TYPES     6
 
+/* Queue of each type for what is of no engine in particular. */
+#define NQ_NO_ENGINE (NQ_PER_TYPE - 1)
+
 /*
- * What is told in the queues of each type; engine 0 where it says nothing else. Execution interface.
- * NQ_ERROR: a launch ended with a fault; by engine, 15 for none in particular.
- * NQ_EVENT: an event of the core or TopSP changed; value its number, seqno what it is now.
+ * What is told in the queues of each type. Execution interface.
+ * NQ_TRACE, by engine: it issued an instruction, while EXI_CORE_TRACE has it do so; time_ns when it
+ * started (a transfer: on its DMA queue), value how many ps it took.
+ * NQ_NOTIFY, by engine: the effects of an instruction with ISA_F_NOTIFY are visible since time_ns;
+ * value the launch's program_id. Not told when the launch ends before, by a fault or an abort.
+ * NQ_EVENT, queue 0: an event of the core or TopSP changed; value its number, seqno what it is now.
+ * NQ_ERROR, by engine: a launch ended with a fault.
  * NQ_TRACE_DMA, queue 0 of an SDMA wrapper: its engine did descriptors in one go; queue which of its
  * queues, seqno how many, value their bytes.
- * NQ_THROTTLE: the clocks changed; value per cent.
+ * NQ_THROTTLE, NQ_NO_ENGINE: the clocks changed, and once more at the core's first launch with them;
+ * value per cent.
  */
 
 /*
@@ -49,12 +57,12 @@ struct nq_entry {
 	__u8 phase;
 	__u8 type;       /* NQ_ERROR, ... */
 	__u8 engine;     /* enum isa_engine; 0xff: none in particular */
-	__u8 opcode;
+	__u8 opcode;     /* of the instruction at pc */
 	__le16 status;   /* EXI_FAULT_* of neuron_queue.h */
 	__le16 queue;    /* core queue that ran the launch */
 	__le32 seqno;    /* of the launch */
 	__le32 pc;       /* instruction index in the engine's stream */
-	__le64 value;    /* offending value, as in struct exi_record; NQ_THROTTLE: clocks, percent */
+	__le64 value;    /* NQ_ERROR: the offending one, as in struct exi_record */
 	__le64 time_ns;  /* device time */
 };
 

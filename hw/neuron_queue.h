@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Execution interface, version 1.1: how the host hands launches to a NeuronCore.
+ * Execution interface, version 1.2: how the host hands launches to a NeuronCore.
  * Nothing of this is public hardware fact; it is the open interface that the
  * driver and the virtual device share. docs/execution-interface.md is its
  * specification.
@@ -21,7 +21,7 @@
 #include "neuron_types.h"
 
 #define EXI_VERSION_MAJOR 1
-#define EXI_VERSION_MINOR 1
+#define EXI_VERSION_MINOR 2
 
 /* --- BAR 0 (EXI_BAR in neuron_pci.h), 1 MiB, 32-bit accesses ------------- */
 #define EXI_BAR_BYTES 0x100000
@@ -52,6 +52,10 @@
 /* Serial number of the device behind neighbour window n (0..3), 0: nobody. RO. Low half first; the
  * neighbour need not be powered on. */
 #define EXI_LINK_SERIAL(n) (0x01040 + (n) * 8)
+
+/* RW, since 1.2, reset value 0. Bit e: engine e of core c tells of each of its instructions in its
+ * NQ_TRACE queue (neuron_notify.h). */
+#define EXI_CORE_TRACE(c) (0x01060 + (c) * 4)
 
 /* Completion interrupt of UDMA engine e (0..131), queue q (0..15). */
 #define EXI_UDMA_ROUTE(e, q) (0x40000 + ((e) * 16 + (q)) * 4)

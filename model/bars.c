@@ -47,6 +47,12 @@ static uint64_t at_queues(const struct nm_chip *chip, unsigned int i)
 	return EXI_QUEUE(i, 0);
 }
 
+static uint64_t at_core_trace(const struct nm_chip *chip, unsigned int i)
+{
+	(void)chip;
+	return EXI_CORE_TRACE(i);
+}
+
 static uint64_t at_misc_ram(const struct nm_chip *chip, unsigned int i)
 {
 	(void)i;
@@ -164,6 +170,7 @@ static const struct kind {
 	{ "features", ON_EXI, one, false, EXI_FEATURES, NULL, 8, NULL, nm_features_init },
 	{ "links", ON_EXI, one, false, EXI_LINK_SERIAL(0), NULL, NEURON_LINKS * 8, NULL,
 	  nm_links_init },
+	{ "core_trace", ON_EXI, cores, false, 0, at_core_trace, 4, NULL, nm_core_trace_init },
 	{ "queues", ON_EXI, cores, false, 0, at_queues, EXI_QUEUE_CORE_STRIDE, NULL,
 	  nm_queues_init },
 	{ "routes", ON_EXI, one, false, EXI_UDMA_ROUTE(0, 0), NULL, EXI_UDMA_ROUTES * 4, NULL,

@@ -138,6 +138,7 @@ static bool serve(struct nm_core *core, struct nm_request *r, int running)
 		nm_core_scrub(core);
 		nm_cache_clear(&core->cache);
 		core->has_owner = false;
+		atomic_store(&core->trace, 0);
 		break;
 	case NM_REQ_SBUF_READ:
 	case NM_REQ_SBUF_WRITE:
@@ -203,7 +204,7 @@ static enum nm_verdict stall(void *user)
 	return core->stop == NM_RUN_ON ? NM_GO_ON : NM_ABORT;
 }
 
-static const struct nm_sim_ops sim_ops = { attend, stall };
+static const struct nm_sim_ops sim_ops = { attend, stall, nm_trace_notify };
 
 /* --- worker ---------------------------------------------------------------------------- */
 
@@ -581,4 +582,14 @@ uint32_t nm_core_poisoned(struct nm_core *core)
 void nm_core_throttle(struct nm_core *core, unsigned int percent)
 {
 	atomic_store(&core->sim.percent, percent);
+}
+
+void nm_core_trace(struct nm_core *core, uint32_t engines)
+{
+	atomic_store(&core->trace, engines & ((1u << EXI_ENGINES) - 1));
+}
+
+uint32_t nm_core_traced(struct nm_core *core)
+{
+	return atomic_load(&core->trace);
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "neuron_isa.h"
+#include "neuron_notify.h"
 #include "neuron_pci.h"
 
 struct nm_core;
@@ -46,9 +47,9 @@ struct nm_core_bus {
 	void *(*hbm)(void *dev, uint64_t addr, uint64_t size);
 	/* Raise an MSI-X vector. All writes before it are visible to the host first. */
 	void (*irq)(void *dev, unsigned int vector);
-	/* Post an error notification to the core's queue, if the host configured one. */
-	void (*notify_error)(void *dev, unsigned int core, unsigned int engine, uint32_t pc,
-			     unsigned int opcode, unsigned int status, uint64_t value);
+	/* Post a notification to queue NQ_INDEX(entry->type, engine) of the core, if the host
+	 * configured it; phase is filled in. */
+	void (*notify)(void *dev, unsigned int core, unsigned int engine, struct nq_entry *entry);
 	void (*log)(void *dev, int level, const char *text);
 	/* EXI_FEATURES as set by the host. */
 	uint32_t (*features)(void *dev);
@@ -68,8 +69,6 @@ struct nm_core_bus {
 	/* n more findings of one NM_CHECK_*. */
 	void (*found)(void *dev, uint32_t kind, uint64_t n);
 
-	/* Post a throttle notification: the launch that just ran had these clocks, in percent. */
-	void (*notify_throttle)(void *dev, unsigned int core, unsigned int percent);
 	/* An uncorrected error was met at an address of HBM. */
 	void (*count_ecc)(void *dev, uint64_t addr);
 };
@@ -113,5 +112,9 @@ uint32_t nm_core_hangs(struct nm_core *core, unsigned int engine);
 void nm_core_inject_poison(struct nm_core *core, uint32_t transfers);
 uint32_t nm_core_poisoned(struct nm_core *core);
 void nm_core_throttle(struct nm_core *core, unsigned int percent);
+
+/* Engines that trace (EXI_CORE_TRACE), from the next launch on; a core reset ends it. Any thread. */
+void nm_core_trace(struct nm_core *core, uint32_t engines);
+uint32_t nm_core_traced(struct nm_core *core);
 
 #endif /* NM_CORE_H */

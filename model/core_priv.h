@@ -68,13 +68,19 @@ struct nm_queue {
 	uint32_t traced; /* entries of the trace ring ever written */
 };
 
-/* Trace of the launch under way. */
+#define NM_PS_PER_NS 1000
+
+/* What is told of the launch under way, and where. */
 struct nm_tracing {
-	uint64_t addr; /* of the ring */
+	uint64_t program_id;
+	uint32_t seqno;
+	uint16_t queue;
+	uint8_t engines; /* that trace into notification queues */
+	bool ring; /* the launch has a trace ring */
+	bool broken; /* it does not answer */
+	uint64_t addr; /* of it */
 	uint32_t mask;
 	uint32_t next; /* entry */
-	uint32_t seqno;
-	bool broken; /* the ring does not answer */
 };
 
 enum nm_request_kind {
@@ -118,6 +124,7 @@ struct nm_core {
 	_Atomic bool attention; /* requests is not empty, or quit */
 	_Atomic uint64_t time_ns;
 	_Atomic uint32_t enabled; /* queues; changed under lock */
+	_Atomic uint32_t trace; /* EXI_CORE_TRACE */
 
 	/* Worker only. */
 	enum nm_stop stop; /* of the launch under way */
@@ -135,10 +142,12 @@ struct nm_core {
 	uint64_t logged[EXI_QUEUE_STRIDE / 4 / 64 + 1]; /* undefined registers; under lock */
 };
 
-/* trace.c: the trace of one launch. begin is false if the ring is unusable. Worker, unlocked. */
-bool nm_trace_begin(struct nm_core *core, unsigned int queue, uint32_t seqno,
+/* trace.c: what one launch tells as it goes. begin is false if its trace ring is unusable. Worker,
+ * unlocked. */
+bool nm_trace_begin(struct nm_core *core, unsigned int queue, const struct exi_launch *l,
 		    struct nm_fault *fault);
-void nm_trace_end(struct nm_core *core, unsigned int queue, uint64_t start_ps, uint64_t end_ps);
+void nm_trace_end(struct nm_core *core, uint64_t start_ps, uint64_t end_ps);
+void nm_trace_notify(void *user, const struct nm_event *ev);
 
 /* A pair of registers as one address; core->lock held. */
 static inline uint64_t nm_queue_reg64(const struct nm_queue *q, unsigned int low)

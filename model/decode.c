@@ -92,6 +92,7 @@ static int decode_inst(struct nm_decoder *d, const struct isa_inst *in, struct n
 
 	d->opcode = in->opcode;
 	out->opcode = in->opcode;
+	out->notify = in->flags & ISA_F_NOTIFY;
 	if (!has_compute(in->opcode) && in->opcode != ISA_HALT && in->opcode != ISA_NOP &&
 	    in->opcode != ISA_DMA)
 		return nm_decode_fault(d, EXI_FAULT_BAD_OPCODE, in->opcode, d->engine);
@@ -105,8 +106,8 @@ static int decode_inst(struct nm_decoder *d, const struct isa_inst *in, struct n
 		out->compute = body;
 		return nm_decode_compute(d, in, out, body);
 	}
-	if (in->flags)
-		return nm_decode_fault(d, EXI_FAULT_BAD_OPERAND, in->flags, 0);
+	if (in->flags & ~ISA_F_NOTIFY)
+		return nm_decode_fault(d, EXI_FAULT_BAD_OPERAND, in->flags, ISA_F_NOTIFY);
 	nm_time_control(d->timing, out, d->engine);
 	if (in->opcode == ISA_DMA) {
 		out->dma = body;

@@ -102,6 +102,7 @@ struct nm_dma {
 struct nm_inst {
 	uint8_t opcode;
 	uint8_t n_waits, n_updates;
+	bool notify; /* ISA_F_NOTIFY */
 	uint8_t wait_sem[ISA_WAITS];
 	uint8_t update_sem[ISA_UPDATES];
 	uint16_t update_value[ISA_UPDATES];

@@ -693,8 +693,8 @@ int nm_decode_compute(struct nm_decoder *d, const struct isa_inst *in, struct nm
 
 	if (!(rule->engines & ENGINE(d->engine)))
 		return nm_decode_fault(d, EXI_FAULT_BAD_OPCODE, in->opcode, d->engine);
-	if (in->flags & ~rule->flags)
-		return bad(&b, in->flags, rule->flags);
+	if (in->flags & ~(rule->flags | ISA_F_NOTIFY))
+		return bad(&b, in->flags, rule->flags | ISA_F_NOTIFY);
 	cts = rule->cts & engine_cts(d->engine);
 	if (in->compute.compute_type > ISA_CT_BITS || !(cts & CT(in->compute.compute_type)))
 		return bad(&b, in->compute.compute_type, cts);

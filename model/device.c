@@ -250,30 +250,10 @@ static void core_bus_irq(void *dev, unsigned int vector)
 	nm_mgmt_tick(dev);
 }
 
-static void core_bus_notify(void *dev, unsigned int core, unsigned int engine, uint32_t pc,
-			    unsigned int opcode, unsigned int status, uint64_t value)
+static void core_bus_notify(void *dev, unsigned int core, unsigned int engine,
+			    struct nq_entry *entry)
 {
-	struct nq_entry entry = {
-		.type = NQ_ERROR,
-		.engine = (uint8_t)engine,
-		.opcode = (uint8_t)opcode,
-		.status = (uint16_t)status,
-		.pc = pc,
-		.value = value,
-	};
-
-	nm_notify_post(dev, core, engine, &entry);
-}
-
-static void core_bus_throttle(void *dev, unsigned int core, unsigned int percent)
-{
-	struct nq_entry entry = {
-		.type = NQ_THROTTLE,
-		.engine = UINT8_MAX,
-		.value = percent,
-	};
-
-	nm_notify_post(dev, core, UINT8_MAX, &entry);
+	nm_notify_post(dev, core, engine, entry);
 }
 
 static void core_bus_ecc(void *dev, uint64_t addr)
@@ -381,7 +361,7 @@ static int create_cores(struct nm_device *dev)
 		.write = core_bus_write,
 		.hbm = core_bus_hbm,
 		.irq = core_bus_irq,
-		.notify_error = core_bus_notify,
+		.notify = core_bus_notify,
 		.log = core_bus_log,
 		.features = core_bus_features,
 		.in_use = core_bus_in_use,
@@ -391,7 +371,6 @@ static int create_cores(struct nm_device *dev)
 		.unwritten = core_bus_unwritten,
 		.written = core_bus_written,
 		.found = core_bus_found,
-		.notify_throttle = core_bus_throttle,
 		.count_ecc = core_bus_ecc,
 	};
 

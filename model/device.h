@@ -272,6 +272,7 @@ int nm_exi_init(struct nm_device *dev, struct block *b);
 int nm_time_init(struct nm_device *dev, struct block *b);
 int nm_features_init(struct nm_device *dev, struct block *b);
 int nm_links_init(struct nm_device *dev, struct block *b);
+int nm_core_trace_init(struct nm_device *dev, struct block *b);
 int nm_routes_init(struct nm_device *dev, struct block *b);
 int nm_mailbox_init(struct nm_device *dev, struct block *b);
 int nm_reset_init(struct nm_device *dev, struct block *b);

@@ -146,6 +146,30 @@ int nm_links_init(struct nm_device *dev, struct block *b)
 	return nm_block_init(b, link_regs, 1);
 }
 
+/* --- engines of a core that trace ------------------------------------------------ */
+
+static bool trace_read(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t *value)
+{
+	(void)offset;
+	*value = nm_core_traced(dev->core[b->index]);
+	return true;
+}
+
+static bool trace_write(struct nm_device *dev, struct block *b, uint32_t offset, uint32_t value)
+{
+	(void)offset;
+	nm_core_trace(dev->core[b->index], value);
+	return true;
+}
+
+int nm_core_trace_init(struct nm_device *dev, struct block *b)
+{
+	(void)dev;
+	b->ops.window_read = trace_read;
+	b->ops.window_write = trace_write;
+	return 0;
+}
+
 /* --- UDMA interrupt routes ---------------------------------------------------- */
 
 static const struct reg route_regs[] = {

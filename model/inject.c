@@ -292,7 +292,7 @@ int nm_inject_throttle(struct nm_device *dev, unsigned int percent)
 	for (unsigned int c = 0; c < dev->config.cores; c++) {
 		struct nq_entry entry = { .type = NQ_THROTTLE, .engine = 0xff, .value = percent };
 
-		nm_notify_post(dev, c, 0, &entry);
+		nm_notify_post(dev, c, NQ_NO_ENGINE, &entry);
 	}
 	return 0;
 }

@@ -7,8 +7,6 @@
 #include "neuron_model.h"
 #include "report.h"
 
-#define PS_PER_NS 1000
-
 bool nm_refuse(struct nm_fault *fault, uint16_t status, uint64_t value, uint64_t limit)
 {
 	*fault = (struct nm_fault){
@@ -159,6 +157,12 @@ static void run(struct nm_core *core, uint64_t id, const struct nm_program *prog
 	struct nm_report *report = core->bus.report;
 	struct nm_chain *chain = NULL;
 	struct nm_sim_result result;
+	struct nq_entry entry = {
+		.type = NQ_THROTTLE,
+		.engine = NM_ENGINE_NONE,
+		.queue = core->tracing.queue,
+		.seqno = core->tracing.seqno,
+	};
 
 	if (report && nm_report_wants(report, id))
 		chain = &core->chain;
@@ -172,11 +176,12 @@ static void run(struct nm_core *core, uint64_t id, const struct nm_program *prog
 		core->bus.count_ecc(core->bus.dev, core->table[fault->slot].base + fault->value);
 	if (core->clock != core->sim.clock) {
 		core->clock = core->sim.clock;
-		core->bus.notify_throttle(core->bus.dev, core->index, core->clock);
+		entry.value = core->clock;
+		core->bus.notify(core->bus.dev, core->index, NQ_NO_ENGINE, &entry);
 	}
 	rec->dma_bytes = result.dma_bytes;
 	for (unsigned int e = 0; e < EXI_ENGINES; e++) {
-		uint64_t busy = result.busy_ps[e] / PS_PER_NS;
+		uint64_t busy = result.busy_ps[e] / NM_PS_PER_NS;
 
 		rec->insts[e] = result.insts[e];
 		rec->busy_ns[e] = busy > UINT32_MAX ? UINT32_MAX : (uint32_t)busy;
@@ -197,8 +202,20 @@ static void run_checked(struct nm_core *core, uint64_t id, const struct nm_progr
 		*fault = found;
 }
 
-static void report(struct nm_core *core, unsigned int queue, const struct nm_fault *fault)
+static void report(struct nm_core *core, unsigned int queue, uint32_t seqno,
+		   const struct nm_fault *fault)
 {
+	struct nq_entry entry = {
+		.type = NQ_ERROR,
+		.engine = fault->engine,
+		.opcode = fault->opcode,
+		.status = fault->status,
+		.queue = (uint16_t)queue,
+		.seqno = seqno,
+		.pc = fault->pc,
+		.value = fault->value,
+	};
+
 	if (fault->status == EXI_FAULT_ABORTED)
 		return;
 	nm_core_log(core, NM_LOG_GUEST,
@@ -207,8 +224,7 @@ static void report(struct nm_core *core, unsigned int queue, const struct nm_fau
 		    queue, fault->status, exi_fault_text(fault->status), fault->engine, fault->pc,
 		    fault->opcode, fault->slot, (unsigned long long)fault->value,
 		    (unsigned long long)fault->limit);
-	core->bus.notify_error(core->bus.dev, core->index, fault->engine, fault->pc, fault->opcode,
-			       fault->status, fault->value);
+	core->bus.notify(core->bus.dev, core->index, fault->engine, &entry);
 }
 
 /*
@@ -251,18 +267,16 @@ static void execute(struct nm_core *core, unsigned int queue, const struct nm_se
 		    const struct exi_launch *l, struct exi_record *rec, struct nm_fault *fault)
 {
 	const struct nm_program *program = prepare(core, l, fault);
-	bool traced = l->flags & EXI_LAUNCH_TRACE;
 	uint64_t start_ps = core->time_ps;
 
-	if (!program || (traced && !nm_trace_begin(core, queue, l->seqno, fault)))
+	if (!program || !nm_trace_begin(core, queue, l, fault))
 		return;
 	take_over(core, program, setup->owner);
 	if (core->check)
 		run_checked(core, l->program_id, program, rec, fault);
 	else
 		run(core, l->program_id, program, rec, fault);
-	if (traced)
-		nm_trace_end(core, queue, start_ps, core->time_ps);
+	nm_trace_end(core, start_ps, core->time_ps);
 }
 
 static bool fetch(struct nm_core *core, const struct nm_setup *setup, uint32_t head,
@@ -307,7 +321,7 @@ void nm_core_entry(struct nm_core *core, unsigned int queue, bool nested)
 	}
 	pthread_mutex_unlock(&core->lock);
 
-	rec.start_ns = core->time_ps / PS_PER_NS;
+	rec.start_ns = core->time_ps / NM_PS_PER_NS;
 	if (!fetch(core, &setup, head, &l, &fault))
 		;
 	else if (halted)
@@ -316,14 +330,14 @@ void nm_core_entry(struct nm_core *core, unsigned int queue, bool nested)
 		nm_refuse(&fault, EXI_FAULT_BAD_QUEUE, overrun_value, head + (1u << setup.log2));
 	else
 		execute(core, queue, &setup, &l, &rec, &fault);
-	atomic_store(&core->time_ns, core->time_ps / PS_PER_NS);
+	atomic_store(&core->time_ns, core->time_ps / NM_PS_PER_NS);
 
 	rec.seqno = l.seqno;
-	rec.end_ns = core->time_ps / PS_PER_NS;
+	rec.end_ns = core->time_ps / NM_PS_PER_NS;
 	rec.traced = q->traced;
 	fill_record(&rec, &fault);
 	if (fault.status != EXI_OK)
-		report(core, queue, &fault);
+		report(core, queue, l.seqno, &fault);
 	silent = !nested && core->stop == NM_STOP_SILENT;
 	if (!silent && !setup.no_records)
 		post(core, queue, &setup, head, &rec);

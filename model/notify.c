@@ -68,6 +68,8 @@ void nm_notify_queue(struct nm_device *dev, struct block *b, unsigned int first,
 	size = *block_value(b, first + R_SIZE, i);
 	addr = (uint64_t)*block_value(b, first + R_BASE_HI, i) << 32 |
 	       *block_value(b, first + R_BASE_LO, i);
+	if (!addr)
+		size = 0; /* halted as well */
 	addr += nq->position;
 	entry->phase = nq->phase;
 	if (size) {
@@ -93,13 +95,14 @@ void nm_notify_queue(struct nm_device *dev, struct block *b, unsigned int first,
 
 static unsigned int index_of(const struct nq_entry *entry, unsigned int engine)
 {
-	return NQ_INDEX(entry->type, engine < NQ_PER_TYPE ? engine : NQ_PER_TYPE - 1);
+	return NQ_INDEX(entry->type, engine < NQ_PER_TYPE ? engine : NQ_NO_ENGINE);
 }
 
 void nm_notify_post(struct nm_device *dev, unsigned int core, unsigned int engine,
 		    struct nq_entry *entry)
 {
-	entry->time_ns = nm_core_time_ns(dev->core[core]);
+	if (!entry->time_ns)
+		entry->time_ns = nm_core_time_ns(dev->core[core]);
 	nm_notify_queue(dev, dev->core_nq[core], 0, dev->core_nq_state[core],
 			index_of(entry, engine), entry);
 }

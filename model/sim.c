@@ -297,6 +297,8 @@ static bool complete(struct nm_sim *s)
 	}
 	if (ev.ps > s->result->end_ps)
 		s->result->end_ps = ev.ps;
+	if (__builtin_expect(ev.inst->notify, 0))
+		s->ops->notify(s->user, &ev);
 	return update(s, &ev);
 }
 
@@ -335,7 +337,7 @@ static void issue(struct nm_sim *s, unsigned int engine)
 		node = chain_issue(s, engine, inst, start, end, &turn);
 	for (unsigned int ports = inst->ports; ports; ports &= ports - 1)
 		take_port(s, (unsigned int)__builtin_ctz(ports), seq->free_ps, node);
-	if (inst->n_updates || inst->opcode == ISA_DMA)
+	if (inst->n_updates || inst->notify || inst->opcode == ISA_DMA)
 		push(s, (struct nm_event){ .ps = end,
 					   .inst = inst,
 					   .pc = seq->pc,

@@ -22,12 +22,23 @@
 
 enum nm_verdict { NM_GO_ON, NM_ABORT, NM_DEADLOCK };
 
+struct nm_event {
+	uint64_t ps;
+	uint64_t order; /* among those of one time */
+	const struct nm_inst *inst;
+	uint32_t pc;
+	uint32_t node; /* in the chain */
+	uint8_t engine;
+};
+
 /* What the sequencers ask of the core while a program runs. */
 struct nm_sim_ops {
 	/* *exec.attention is set: NM_GO_ON or NM_ABORT. */
 	enum nm_verdict (*attend)(void *user);
 	/* No engine can go on. NM_DEADLOCK ends the launch; NM_GO_ON: semaphores have changed. */
 	enum nm_verdict (*stall)(void *user);
+	/* The effects of an instruction that asks to be told of are visible. */
+	void (*notify)(void *user, const struct nm_event *ev);
 };
 
 struct nm_sim_result {
@@ -36,15 +47,6 @@ struct nm_sim_result {
 	uint64_t dma_bytes;
 	uint32_t insts[EXI_ENGINES];
 	uint64_t busy_ps[EXI_ENGINES];
-};
-
-struct nm_event {
-	uint64_t ps;
-	uint64_t order; /* among those of one time */
-	const struct nm_inst *inst;
-	uint32_t pc;
-	uint32_t node; /* in the chain */
-	uint8_t engine;
 };
 
 struct nm_sequencer {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Events, TopSPs and the notification queues of every type; other chips and the look of silicon. */
+/* Events, TopSPs and what they notify of; other chips and the look of silicon. */
 #include <errno.h>
 
 #include "fixture.h"
@@ -96,18 +96,6 @@ static void dma_trace(void **state)
 	apb_write(f, V3_APB_QEMU_RESET, 0x200);
 	wait_for(apb_read(f, V3_APB_QEMU_RESET) == 0);
 	assert_int_equal(apb_read(f, V3_APB_UDMA(17) + UDMA_SDMA_NOTIFY + NQ_SIZE), 0);
-}
-
-static void throttle(void **state)
-{
-	struct fixture *f = *state;
-	const struct nq_entry *e = nq_start(f, V3_APB_CORE_NOTIFY(0), NQ_INDEX(NQ_THROTTLE, 0));
-
-	assert_int_equal(nm_inject_throttle(f->dev, 60), 0);
-	assert_true(seen(&e[0]));
-	assert_int_equal(e[0].value, 60);
-	assert_int_equal(nm_inject_throttle(f->dev, 100), 0);
-	assert_int_equal(e[1].value, 100);
 }
 
 /* --- other chips ------------------------------------------------------------------ */
@@ -212,7 +200,6 @@ int main(void)
 		TEST(events_of_a_core),
 		TEST(topsp),
 		TEST(dma_trace),
-		TEST(throttle),
 		cmocka_unit_test(v2_is_where_its_map_says),
 		cmocka_unit_test(v4_is_v3_but_for_its_id),
 		cmocka_unit_test(silicon_has_registers_on_bar_0_and_nothing_of_ours),

@@ -31,6 +31,7 @@ static struct program *whole(void)
 	in->compute.op0 = ISA_ADD;
 	in->compute.op1 = ISA_MULT;
 	in->compute.vec1 = (struct isa_column){ .dtype = ISA_FP16, .offset = 2 };
+	in->flags |= ISA_F_NOTIFY;
 	in = asm_inst(p, ISA_GPSIMD, ISA_REDUCE);
 	in->compute.dst = asm_row(ISA_SPACE_SBUF, ISA_INT64, 0, 8, 0, 1);
 	in->compute.src0 = asm_row(ISA_SPACE_SBUF, ISA_INT64, 0, 8, 8, 100);
@@ -123,7 +124,9 @@ static void test_compute_fields(void **state)
 	EXPECT(COMPUTE, i->opcode = ISA_MATMUL, EXI_FAULT_BAD_OPCODE, ISA_MATMUL, ISA_VECTOR);
 	EXPECT(COMPUTE, i->opcode = ISA_ACTIVATION, EXI_FAULT_BAD_OPCODE, ISA_ACTIVATION,
 	       ISA_VECTOR);
-	EXPECT(COMPUTE, i->flags |= ISA_F_ACCUM, OPERAND, ISA_F_VEC1 | ISA_F_ACCUM, 0x1e);
+	EXPECT(COMPUTE, i->flags |= ISA_F_ACCUM, OPERAND, ISA_F_NOTIFY | ISA_F_VEC1 | ISA_F_ACCUM,
+	       0x5e);
+	EXPECT(COMPUTE, i->flags |= 0x80, OPERAND, 0x80 | ISA_F_NOTIFY | ISA_F_VEC1, 0x5e);
 	EXPECT(COMPUTE, i->elem_bytes = 4, OPERAND, 4, 0);
 	EXPECT(COMPUTE, i->dma_queue = 1, OPERAND, 1, 0);
 	EXPECT(COMPUTE, i->compute.op0 = ISA_ALU_OPS, OPERAND, ISA_ALU_OPS, ISA_ALU_OPS);
@@ -202,7 +205,7 @@ static void test_semaphore_fields(void **state)
 	EXPECT(COMPUTE, (memset(i, 0, sizeof(*i)), i->opcode = ISA_NOP, i->body[77] = 1), OPERAND,
 	       ISA_NOP, 0);
 	EXPECT(COMPUTE, (memset(i, 0, sizeof(*i)), i->opcode = ISA_NOP, i->flags = 1), OPERAND, 1,
-	       0);
+	       ISA_F_NOTIFY);
 	/* An end before the last instruction. */
 	EXPECT(STATIONARY, (memset(i, 0, sizeof(*i)), i->opcode = ISA_HALT), EXI_FAULT_BAD_OPCODE,
 	       ISA_HALT, 2);
@@ -213,7 +216,7 @@ static void test_transfer_fields(void **state)
 	(void)state;
 	EXPECT(TRANSFER, i->elem_bytes = 3, OPERAND, 3, 8);
 	EXPECT(TRANSFER, i->dma_queue = 16, OPERAND, 16, 16);
-	EXPECT(TRANSFER, i->flags = 1, OPERAND, 1, 0);
+	EXPECT(TRANSFER, i->flags = 1, OPERAND, 1, ISA_F_NOTIFY);
 	EXPECT(TRANSFER, i->dma.dst.space = 3, OPERAND, 3, ISA_SPACE_SLOT);
 	EXPECT(TRANSFER, i->dma.dst.ndim = 6, OPERAND, 6, ISA_DMA_DIMS);
 	EXPECT(TRANSFER, i->dma.dst.count[1] = 1, OPERAND, 1, 0);
@@ -303,7 +306,7 @@ static void test_image_fields(void **state)
 	(void)state;
 	EXPECT_IMAGE(h->magic++, FIELD(magic));
 	EXPECT_IMAGE(h->version_major++, FIELD(version_major));
-	EXPECT_IMAGE(h->version_minor++, FIELD(version_minor));
+	EXPECT_IMAGE(h->version_minor = NPROG_VERSION_MINOR + 1, FIELD(version_minor));
 	EXPECT_IMAGE(h->header_bytes++, FIELD(header_bytes));
 	EXPECT_IMAGE(h->image_bytes -= 64, FIELD(image_bytes));
 	EXPECT_IMAGE(size -= 64, FIELD(image_bytes));

@@ -103,14 +103,17 @@ static void rig_irq(void *dev, unsigned int vector)
 	pthread_mutex_unlock(&r->lock);
 }
 
-static void rig_error(void *dev, unsigned int core, unsigned int engine, uint32_t pc,
-		      unsigned int opcode, unsigned int status, uint64_t value)
+static void rig_notify(void *dev, unsigned int core, unsigned int engine, struct nq_entry *entry)
 {
 	struct rig *r = dev;
 
-	(void)core, (void)engine, (void)pc, (void)opcode, (void)value;
-	r->errors++;
-	r->error_status = status;
+	(void)core, (void)engine;
+	if (entry->type == NQ_ERROR) {
+		r->errors++;
+		r->error_status = entry->status;
+	} else if (entry->type == NQ_THROTTLE) {
+		r->clock = (unsigned int)entry->value;
+	}
 }
 
 static void rig_log(void *dev, int level, const char *text)
@@ -153,12 +156,6 @@ static void rig_found(void *dev, uint32_t kind, uint64_t n)
 	((struct rig *)dev)->findings[__builtin_ctz(kind)] += (unsigned int)n;
 }
 
-static void rig_clock(void *dev, unsigned int core, unsigned int percent)
-{
-	(void)core;
-	((struct rig *)dev)->clock = percent;
-}
-
 static void rig_ecc(void *dev, uint64_t addr)
 {
 	((struct rig *)dev)->ecc_addr = addr;
@@ -174,12 +171,11 @@ static inline struct rig *rig_create_of(uint32_t arch, uint32_t check, struct nm
 				   .write = rig_write,
 				   .hbm = rig_hbm,
 				   .irq = rig_irq,
-				   .notify_error = rig_error,
+				   .notify = rig_notify,
 				   .log = rig_log,
 				   .features = rig_features,
 				   .in_use = rig_in_use,
 				   .report = report,
-				   .notify_throttle = rig_clock,
 				   .count_ecc = rig_ecc,
 				   .check = check,
 				   .unwritten = rig_unwritten,

@@ -195,7 +195,8 @@ static void put_compute(struct text *t, const struct isa_inst *inst)
 
 static void put_inst(struct text *t, uint32_t pc, const struct isa_inst *inst)
 {
-	put(t, "  %u: %s", pc, opcode_name(inst->opcode));
+	put(t, "  %u: %s%s", pc, opcode_name(inst->opcode),
+	    inst->flags & ISA_F_NOTIFY ? " notify" : "");
 	if (inst->opcode == ISA_DMA) {
 		put(t, " q%u elem %u", inst->dma_queue, inst->elem_bytes);
 		put_side(t, "to", &inst->dma.dst);
