@@ -11,6 +11,13 @@
 #include <stddef.h>
 
 #include "mmio.h"
+#include "neuron_pci.h"
+
+/* Has health registers and requests in registers. */
+static inline bool chip_is_v4(void)
+{
+	return reg_read(MGMT_CHIP_ARCH) == NEURON_ARCH_V4;
+}
 
 /* --- lib.c -------------------------------------------------------------------- */
 
@@ -44,6 +51,8 @@ void log_guest(unsigned int kind, const char *format, ...);
 
 /* --- mailbox.c ----------------------------------------------------------------- */
 
+/* Forgets what the host asked of the firmware before. */
+void mailbox_start(void);
 void mailbox_doorbell(void);
 
 /* --- image.c ------------------------------------------------------------------- */
@@ -61,5 +70,6 @@ void image_start(void);
 void sensors_start(void);
 void sensors_sample(void);
 void sensors_count_ecc(void);
+void sensors_beat(__u32 beats);
 
 #endif /* FW_FIRMWARE_H */

@@ -96,17 +96,30 @@ static __u8 execute(__u8 command, const __u8 *payload, __u32 size)
 			  (__u32)command, size, commands[i].least);
 		return MBOX_FAILED;
 	}
+	log_info("mailbox: command %u is not known", (__u32)command);
 	return MBOX_UNKNOWN_COMMAND;
 }
 
 /* --- requests ----------------------------------------------------------------- */
 
+/* Is this the request that was sent? Its payload is in the buffer. */
+static bool intact(const struct mbox_request *req)
+{
+	struct mbox_request zeroed = *req;
+	__u32 crc;
+
+	zeroed.crc = 0;
+	crc = hw_crc32c(0, &zeroed, sizeof(zeroed));
+	if (hw_crc32c(crc, buffer, req->size - sizeof(*req)) == req->crc)
+		return true;
+	log_guest(GUEST_REQUEST_CRC, "mailbox: CRC %x of request %u is wrong", req->crc,
+		  (__u32)req->sequence);
+	return false;
+}
+
 /* A damaged request gets no answer: its sequence can't be trusted. The driver tries again. */
 static bool fetch(__u64 addr, struct mbox_request *req)
 {
-	struct mbox_request zeroed;
-	__u32 crc;
-
 	if (!bus_read(addr, req, sizeof(*req))) {
 		log_guest(GUEST_REQUEST_ADDRESS, "mailbox: request at %X does not answer", addr);
 		return false;
@@ -124,14 +137,15 @@ static bool fetch(__u64 addr, struct mbox_request *req)
 			  (__u32)req->size);
 		return false;
 	}
-	zeroed = *req;
-	zeroed.crc = 0;
-	crc = hw_crc32c(0, &zeroed, sizeof(zeroed));
-	if (hw_crc32c(crc, buffer, req->size - sizeof(*req)) == req->crc)
-		return true;
-	log_guest(GUEST_REQUEST_CRC, "mailbox: CRC %x of request %u is wrong", req->crc,
-		  (__u32)req->sequence);
-	return false;
+	return intact(req);
+}
+
+/* Carries out a request whose payload is in the buffer. */
+static void answer(const struct mbox_request *req)
+{
+	reply.head.sequence = req->sequence;
+	reply.head.size = sizeof(reply.head);
+	reply.head.error = execute(req->command, buffer, req->size - (__u32)sizeof(*req));
 }
 
 /* Everything, then the sequence that the driver polls for. */
@@ -149,11 +163,73 @@ static void request(__u64 from, __u64 to)
 
 	if (!fetch(from, &req))
 		return;
-	reply.head.sequence = req.sequence;
-	reply.head.size = sizeof(reply.head);
-	reply.head.error = execute(req.command, buffer, req.size - (__u32)sizeof(req));
+	answer(&req);
 	respond(to);
-	image_start();
+}
+
+/* --- requests in registers ------------------------------------------------------ */
+
+static bool in_registers(void)
+{
+	return chip_is_v4() && misc_read(MBOX_ACK);
+}
+
+static bool fetch_registers(struct mbox_request *req)
+{
+	const __u32 head[2] = { misc_read(MBOX_REQUEST_HI), misc_read(MBOX_REQUEST_LO) };
+	__u32 word;
+
+	memcpy(req, head, sizeof(*req));
+	if (req->size < sizeof(*req) || req->size - sizeof(*req) > MBOX_DATA_BYTES ||
+	    !req->sequence) {
+		log_guest(GUEST_REQUEST_HEADER,
+			  "mailbox: request in registers of %u bytes with sequence %u: want %u to "
+			  "%u and 1..255",
+			  (__u32)req->size, (__u32)req->sequence, (__u32)sizeof(*req),
+			  (__u32)sizeof(*req) + MBOX_DATA_BYTES);
+		return false;
+	}
+	for (__u32 at = 0; at < req->size - sizeof(*req); at += sizeof(word)) {
+		word = misc_read(MBOX_DATA + at);
+		memcpy(buffer + at, &word, sizeof(word));
+	}
+	return intact(req);
+}
+
+/* It fits: the most are sixteen registers, asked for with as many bytes as there are. */
+static void respond_in_registers(void)
+{
+	const __u32 bytes = reply.head.size - (__u32)sizeof(reply.head);
+	struct mbox_register_response head = { .head = reply.head };
+	__u32 words[2];
+
+	head.head.size = (__u16)(sizeof(head) + bytes);
+	head.crc = hw_crc32c(hw_crc32c(0, &head, sizeof(head)), reply.values, bytes);
+	memcpy(words, &head, sizeof(words));
+	for (__u32 i = 0; i < bytes / sizeof(__u32); i++)
+		misc_write(MBOX_DATA + i * sizeof(__u32), reply.values[i]);
+	misc_write(MBOX_REQUEST_LO, words[1]);
+	misc_write(MBOX_REQUEST_HI, words[0]);
+}
+
+/* The trigger last: the driver polls it. */
+static void registers_done(void)
+{
+	misc_write(MBOX_ACK, 0);
+	misc_write(MBOX_TRIGGER, 0);
+}
+
+static void request_in_registers(void)
+{
+	struct mbox_request req;
+
+	if (fetch_registers(&req)) {
+		answer(&req);
+		respond_in_registers();
+	} else {
+		misc_write(MBOX_REQUEST_HI, 0);
+	}
+	registers_done();
 }
 
 /* --- reset -------------------------------------------------------------------- */
@@ -171,6 +247,14 @@ static void reset(__u32 type, __u32 map)
 	reg_write(MGMT_RESET_GO, 1);
 }
 
+void mailbox_start(void)
+{
+	if (!in_registers())
+		return;
+	misc_write(MBOX_REQUEST_HI, 0);
+	registers_done();
+}
+
 void mailbox_doorbell(void)
 {
 	const __u32 type = misc_read(MBOX_RESET);
@@ -180,8 +264,11 @@ void mailbox_doorbell(void)
 		misc_write(MBOX_STATUS, misc_read(MBOX_STATUS) | MBOX_STATUS_NOT_READY);
 		reset(type, misc_read(MBOX_RESET_MAP));
 		misc_write(MBOX_STATUS, misc_read(MBOX_STATUS) & ~MBOX_STATUS_NOT_READY);
-		return;
+	} else if (in_registers()) {
+		request_in_registers();
+	} else {
+		request((__u64)misc_read(MBOX_REQUEST_HI) << 32 | misc_read(MBOX_REQUEST_LO),
+			(__u64)misc_read(MBOX_RESPONSE_HI) << 32 | misc_read(MBOX_RESPONSE_LO));
 	}
-	request((__u64)misc_read(MBOX_REQUEST_HI) << 32 | misc_read(MBOX_REQUEST_LO),
-		(__u64)misc_read(MBOX_RESPONSE_HI) << 32 | misc_read(MBOX_RESPONSE_LO));
+	image_start();
 }

@@ -7,21 +7,49 @@
 
 static __u32 samples;
 
+static __u32 at_most(__u32 value, __u32 limit)
+{
+	return value < limit ? value : limit;
+}
+
+/* Uncorrected errors of HBM as the API version has them. Once a repair has failed, none is repairable. */
+static __u32 hbm_errors(__u32 errors, __u32 repair)
+{
+	if (!chip_is_v4())
+		return HW_SET(MBOX_ECC_UNCORRECTED, errors);
+	if (repair == MBOX_HBM_REPAIR_FAILED)
+		return HW_SET(MBOX_ECC_UNREPAIRABLE,
+			      at_most(errors, HW_GET(MBOX_ECC_UNREPAIRABLE, ~0u)));
+	return at_most(errors, MBOX_ECC_REPAIRABLE);
+}
+
 void sensors_count_ecc(void)
 {
 	const __u32 stacks = reg_read(MGMT_CHIP_STACKS);
+	const __u32 repair = reg_read(MGMT_HBM_REPAIR) & MBOX_HBM_REPAIR_MASK;
+	__u32 health = repair == MBOX_HBM_REPAIR_FAILED ? MBOX_HEALTH_HBM : 0;
 
 	for (__u32 m = 0; m < MGMT_ECC_MEMORIES; m++) {
-		const __u32 counts =
-			HW_SET(MBOX_ECC_CORRECTED, reg_read(MGMT_ECC_CORRECTED(m))) |
-			HW_SET(MBOX_ECC_UNCORRECTED, reg_read(MGMT_ECC_UNCORRECTED(m)));
+		const __u32 corrected = HW_SET(MBOX_ECC_CORRECTED, reg_read(MGMT_ECC_CORRECTED(m)));
+		const __u32 errors = reg_read(MGMT_ECC_UNCORRECTED(m));
 
-		if (m == MGMT_ECC_SRAM)
-			misc_write(MBOX_ECC_SRAM, counts);
-		else if (m < stacks)
-			misc_write(MBOX_ECC_HBM(m), counts);
+		if (m == MGMT_ECC_SRAM) {
+			misc_write(MBOX_ECC_SRAM, corrected | errors);
+			health |= errors ? MBOX_HEALTH_SRAM : 0;
+		} else if (m < stacks) {
+			misc_write(MBOX_ECC_HBM(m), corrected | hbm_errors(errors, repair));
+		}
 	}
-	misc_write(MBOX_HBM_REPAIR, reg_read(MGMT_HBM_REPAIR) & MBOX_HBM_REPAIR_MASK);
+	misc_write(MBOX_HBM_REPAIR, repair);
+	if (chip_is_v4())
+		misc_write(MBOX_HEALTH, health);
+}
+
+void sensors_beat(__u32 beats)
+{
+	misc_write(MBOX_FW_HEARTBEAT, beats);
+	if (chip_is_v4())
+		misc_write(MBOX_HEALTH_SEQUENCE, HW_SET(MBOX_HEALTH_HEARTBEAT, beats));
 }
 
 void sensors_sample(void)

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * Mailbox of the management firmware: registers in MISC RAM, requests and responses in memory.
- * Source: aws-neuron-driver neuron_fw_io.h, neuron_fw_io.c, neuron_reset.c, v3/neuron_dhal_v3.c.
+ * Source: aws-neuron-driver neuron_fw_io.h, neuron_fw_io.c, neuron_reset.c, neuron_sysfs_metrics.c,
+ * v3/neuron_dhal_v3.c, v3/neuron_pelect.c, v4/neuron_dhal_v4.c.
  *
  * A request and its response lie in host memory (device addresses). The driver writes the request,
  * clears the response's sequence, writes both base addresses and the trigger; the firmware answers
  * with the sequence written last.
+ *
+ * Firmware of a newer API version (V3_MBOX_REGISTERS_API, V4_MBOX_REGISTERS_API) also takes requests
+ * in MISC RAM itself. The driver writes the payload to MBOX_DATA, the two words of the header to
+ * MBOX_REQUEST_HI and MBOX_REQUEST_LO, zero to MBOX_RESPONSE_*, then 1 to MBOX_ACK and to the trigger.
+ * The firmware answers in the same places, with a struct mbox_register_response, and clears the
+ * trigger. Execution interface: MBOX_ACK tells the two ways apart and is cleared with the trigger; a
+ * request that is damaged is answered with a header of zero.
  */
 #ifndef NEURON_MAILBOX_H
 #define NEURON_MAILBOX_H
@@ -14,13 +22,23 @@
 
 /* Registers: byte offsets in MISC RAM. */
 #define MBOX_API_VERSION       0x000
+/* Of V4: components that are not well, 0: all are; and a count that goes on as long as firmware runs. */
+#define MBOX_HEALTH            0x004
+#define   MBOX_HEALTH_HBM        0x00000008u
+#define   MBOX_HEALTH_SRAM       0x00000040u
+#define   MBOX_HEALTH_BITS       0x00001ff8u /* mbox_health_text() */
+#define MBOX_HEALTH_SEQUENCE   0x00c
+#define   MBOX_HEALTH_HEARTBEAT  0x000ff000u
 #define MBOX_DEVICE_ID         0x024
 #define MBOX_SERIAL_LO         0x038
 #define MBOX_SERIAL_HI         0x03c
 #define MBOX_ECC_SRAM          0x040
 #define MBOX_ECC_HBM(n)        (0x044 + (n) * 4) /* n = 0..3 */
 #define   MBOX_ECC_CORRECTED     0xffff0000u
-#define   MBOX_ECC_UNCORRECTED   0x0000ffffu
+#define   MBOX_ECC_UNCORRECTED   0x0000ffffu /* SRAM; HBM below MBOX_API_REPAIR, and from there on: */
+#define   MBOX_ECC_UNREPAIRABLE  0x0000f000u
+#define   MBOX_ECC_REPAIRABLE    0x00000fffu
+#define MBOX_API_REPAIR        6
 #define MBOX_POWER(die)        (0x054 + (die) * 4) /* die = 0..1 */
 #define   MBOX_POWER_SAMPLE      0xffff0000u /* counts samples */
 #define   MBOX_POWER_BASIS_POINTS 0x0000ffffu /* of the maximum, 0..10000 */
@@ -31,6 +49,9 @@
 #define   MBOX_HBM_REPAIR_FAILED  2
 #define MBOX_RUNTIME_0         0x0c0 /* .. 0x0ef: scratch of the runtime */
 #define MBOX_RUNTIME_0_BYTES   0x030
+#define MBOX_ACK               0x0f0 /* V4: 1: the request is in registers */
+#define MBOX_DATA              0x100 /* its payload, and the response's */
+#define MBOX_DATA_BYTES        0x080
 #define MBOX_METRICS           0x100
 #define MBOX_METRICS_BYTES     0x080
 /*
@@ -101,8 +122,19 @@ struct mbox_response {
 	/* payload follows */
 };
 
+/* Header of a response in registers. */
+struct mbox_register_response {
+	struct mbox_response head;
+	__le32 crc; /* as of the request; the public driver does not look at it */
+};
+
 #define MBOX_CMD_READ_REGS    1 /* __le64 device addresses -> __le32 values */
 #define MBOX_CMD_POST_METRICS 2 /* payload of at most MBOX_METRICS_BYTES; header only back */
+
+/* In registers only, on demand of tools; ours does not know them. */
+#define MBOX_CMD_POWER_PROFILE 3
+#define MBOX_CMD_GET_DATA      4
+#define MBOX_CMD_SET_FEATURE   5
 
 /* Execution interface: struct mbox_load_firmware -> struct mbox_load_verdict. Accepted, the image
  * starts after the answer: MBOX_STATUS_NOT_READY until it is ready, MBOX_FW_BOOT tells the rest. */
@@ -133,6 +165,35 @@ struct mbox_load_verdict {
 #define MBOX_CRC_INIT         0xffffffffu
 #define MBOX_CRC_XOR          0xffffffffu
 
+/* Component of bit @bit of MBOX_HEALTH as tools know it, NULL for an unknown one. */
+static inline const char *mbox_health_text(__u32 bit)
+{
+	switch (bit) {
+	case 3:
+		return "hbm";
+	case 4:
+		return "firmware_service_api";
+	case 5:
+		return "firmware_service_processor";
+	case 6:
+		return "sram";
+	case 7:
+		return "link_intraserver";
+	case 8:
+		return "link_host";
+	case 9:
+		return "link_efa";
+	case 10:
+		return "link_interserver";
+	case 11:
+		return "link_switch";
+	case 12:
+		return "axi_fabric";
+	default:
+		return (const char *)0;
+	}
+}
+
 /* Time-outs of the public driver. */
 #define MBOX_TIMEOUT_MS       1000
 #define MBOX_TRIES            15
@@ -143,6 +204,7 @@ struct mbox_load_verdict {
 
 HW_ASSERT_SIZE(struct mbox_request, 8);
 HW_ASSERT_SIZE(struct mbox_response, 4);
+HW_ASSERT_SIZE(struct mbox_register_response, 8);
 HW_ASSERT_SIZE(struct mbox_load_firmware, 16);
 HW_ASSERT_SIZE(struct mbox_load_verdict, 12);
 

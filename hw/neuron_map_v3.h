@@ -109,6 +109,7 @@
 #define V3_IO_USER_MISC_RAM  0x00484000u
 
 #define V3_APB_MISC_RAM      (V3_APB_IO_0 + V3_IO_USER + V3_IO_USER_MISC_RAM)
+#define V3_MBOX_REGISTERS_API 7 /* firmware from this API version on takes requests in registers */
 #define V3_APB_MISC_RAM_BYTES 0x1000u /* execution interface: how much of it the model has */
 
 /*

@@ -10,7 +10,7 @@
 
 #define V4_DEV_HBM_ACTIVE    0x00000900000000ull /* memory in a stack's span on silicon: 36 GiB */
 
-/* Firmware with at least this API version reads registers by the newer protocol. */
-#define V4_MBOX_NEW_READ_API 6
+/* Firmware from this API version on takes requests in registers (neuron_mailbox.h). */
+#define V4_MBOX_REGISTERS_API 6
 
 #endif /* NEURON_MAP_V4_H */

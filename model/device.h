@@ -342,8 +342,10 @@ static inline bool nm_armed(struct nm_device *dev, uint32_t fault)
 
 /* Each: only when armed. True: the fault has replaced what the caller was about to do. */
 bool nm_inject_takes_irq(struct nm_device *dev, unsigned int vector); /* no lock held */
-/* dev->lock held, dropped meanwhile. reset: value of MBOX_RESET; addresses of the messages. */
-bool nm_inject_takes_request(struct nm_device *dev, uint32_t reset, uint64_t from, uint64_t to);
+/* dev->lock held, dropped meanwhile. reset: value of MBOX_RESET; addresses of the messages, unless
+ * they are in registers. */
+bool nm_inject_takes_request(struct nm_device *dev, uint32_t reset, bool in_registers,
+			     uint64_t from, uint64_t to);
 /* What the firmware has read from addr: the damaged request, once. No lock held. */
 void nm_inject_damage(struct nm_device *dev, uint64_t addr, uint8_t *to, uint32_t bytes);
 /* dev->lock held. */

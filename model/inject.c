@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "device.h"
@@ -123,19 +124,15 @@ int nm_inject_irq(struct nm_device *dev, unsigned int vector, uint32_t late_us, 
 
 /* --- mailbox ------------------------------------------------------------------ */
 
-/* The bytes of the answer, the sequence last. No lock held. */
-static void answer_wrongly(struct nm_device *dev, enum nm_mailbox_fault fault, uint64_t from,
-			   uint64_t to)
+/* A header of so many bytes. */
+static struct mbox_response wrong_answer(enum nm_mailbox_fault fault, uint8_t sequence,
+					 uint16_t size)
 {
-	struct mbox_response answer = { .error = MBOX_OK, .size = sizeof(answer) };
-	struct mbox_request req;
+	struct mbox_response answer = { sequence, MBOX_OK, size };
 
-	if (nm_bus_read(dev, from, &req, sizeof(req)))
-		return;
-	answer.sequence = req.sequence;
 	switch (fault) {
 	case NM_MAILBOX_SEQUENCE:
-		answer.sequence = req.sequence == UINT8_MAX ? 1 : req.sequence + 1;
+		answer.sequence = sequence == UINT8_MAX ? 1 : sequence + 1;
 		break;
 	case NM_MAILBOX_GARBAGE:
 		answer.error = 0xa5;
@@ -145,11 +142,37 @@ static void answer_wrongly(struct nm_device *dev, enum nm_mailbox_fault fault, u
 		answer.error = MBOX_FAILED;
 		break;
 	}
+	return answer;
+}
+
+/* As the firmware answers in registers. dev->lock held. */
+static void answer_registers(struct nm_device *dev, enum nm_mailbox_fault fault)
+{
+	uint32_t *header = nm_block_at(dev->misc_ram, MBOX_REQUEST_HI);
+	struct mbox_response answer =
+		wrong_answer(fault, (uint8_t)*header, sizeof(struct mbox_register_response));
+
+	memcpy(header, &answer, sizeof(answer));
+	*nm_block_at(dev->misc_ram, MBOX_ACK) = 0;
+	*nm_block_at(dev->misc_ram, MBOX_TRIGGER) = 0;
+}
+
+/* The bytes of the answer, the sequence last. No lock held. */
+static void answer_wrongly(struct nm_device *dev, enum nm_mailbox_fault fault, uint64_t from,
+			   uint64_t to)
+{
+	struct mbox_response answer;
+	struct mbox_request req;
+
+	if (nm_bus_read(dev, from, &req, sizeof(req)))
+		return;
+	answer = wrong_answer(fault, req.sequence, sizeof(answer));
 	if (!nm_bus_write(dev, to + 1, &answer.error, sizeof(answer) - 1))
 		nm_bus_write(dev, to, &answer.sequence, 1);
 }
 
-bool nm_inject_takes_request(struct nm_device *dev, uint32_t reset, uint64_t from, uint64_t to)
+bool nm_inject_takes_request(struct nm_device *dev, uint32_t reset, bool in_registers,
+			     uint64_t from, uint64_t to)
 {
 	struct inject *in = &dev->inject;
 	enum nm_mailbox_fault fault = in->mailbox;
@@ -157,12 +180,18 @@ bool nm_inject_takes_request(struct nm_device *dev, uint32_t reset, uint64_t fro
 	if (!in->requests || (reset && fault != NM_MAILBOX_SILENT))
 		return false;
 	in->requests--;
-	in->damaged = fault == NM_MAILBOX_CRC ? from : 0;
+	in->damaged = fault == NM_MAILBOX_CRC && !in_registers ? from : 0;
 	rearm(dev);
+	if (fault == NM_MAILBOX_CRC && in_registers)
+		*nm_block_at(dev->misc_ram, MBOX_REQUEST_HI) ^= 0x10 << 8; /* the command */
 	if (fault == NM_MAILBOX_CRC)
 		return false;
 	if (fault == NM_MAILBOX_SILENT)
 		return true;
+	if (in_registers) {
+		answer_registers(dev, fault);
+		return true;
+	}
 	pthread_mutex_unlock(&dev->lock);
 	answer_wrongly(dev, fault, from, to);
 	pthread_mutex_lock(&dev->lock);

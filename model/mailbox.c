@@ -37,6 +37,10 @@ enum {
 	R_FW_HEARTBEAT,
 	R_FW_RESTART,
 	R_TEMPERATURE,
+	N_REGS_V3,
+	R_HEALTH = N_REGS_V3,
+	R_HEALTH_SEQUENCE,
+	R_ACK,
 	N_REGS,
 };
 
@@ -60,7 +64,7 @@ static const struct reg misc_regs[N_REGS] = {
 	[R_REQUEST_LO] = RW(MBOX_REQUEST_LO, 0),
 	[R_RESPONSE_HI] = RW(MBOX_RESPONSE_HI, 0),
 	[R_RESPONSE_LO] = RW(MBOX_RESPONSE_LO, 0),
-	[R_TRIGGER] = WO(MBOX_TRIGGER),
+	[R_TRIGGER] = RW(MBOX_TRIGGER, 0),
 	[R_STATUS] = RO(MBOX_STATUS, 0, 0),
 	[R_FW_INTERFACE] = RO(MBOX_FW_INTERFACE, 0, 0),
 	[R_FW_VERSION] = RO(MBOX_FW_VERSION, 0, 0),
@@ -68,6 +72,10 @@ static const struct reg misc_regs[N_REGS] = {
 	[R_FW_HEARTBEAT] = RO(MBOX_FW_HEARTBEAT, 0, 0),
 	[R_FW_RESTART] = WO(MBOX_FW_RESTART),
 	[R_TEMPERATURE] = RO(MBOX_TEMPERATURE(0), V3_DIES, 4),
+	/* Of V4 only. */
+	[R_HEALTH] = RO(MBOX_HEALTH, 0, 0),
+	[R_HEALTH_SEQUENCE] = RO(MBOX_HEALTH_SEQUENCE, 0, 0),
+	[R_ACK] = RW(MBOX_ACK, 0),
 };
 
 static uint32_t misc(struct nm_device *dev, unsigned int reg)
@@ -80,7 +88,7 @@ static uint32_t misc_read(struct nm_device *dev, struct block *b, unsigned int r
 			  uint32_t value)
 {
 	(void)b;
-	if ((reg == R_POWER || reg == R_TEMPERATURE) && !i)
+	if ((reg == R_POWER || reg == R_TEMPERATURE || reg == R_HEALTH_SEQUENCE) && !i)
 		nm_mgmt_raise(dev, MGMT_CAUSE_SAMPLE);
 	return value;
 }
@@ -146,7 +154,7 @@ int nm_mailbox_init(struct nm_device *dev, struct block *b)
 	dev->misc_ram = b;
 	b->ops.read = misc_read;
 	b->ops.write = misc_write;
-	ret = nm_block_init(b, misc_regs, N_REGS);
+	ret = nm_block_init(b, misc_regs, dev->chip->arch == NEURON_ARCH_V4 ? N_REGS : N_REGS_V3);
 	if (!ret)
 		nm_mailbox_reset(dev);
 	return ret;
@@ -205,13 +213,14 @@ static void run_reset(struct nm_device *dev, uint32_t map)
 
 static void trigger(struct nm_device *dev)
 {
+	const bool in_registers = dev->chip->arch == NEURON_ARCH_V4 && misc(dev, R_ACK);
 	uint64_t from, to;
 
 	dev->mailbox_triggered = false;
 	from = (uint64_t)misc(dev, R_REQUEST_HI) << 32 | misc(dev, R_REQUEST_LO);
 	to = (uint64_t)misc(dev, R_RESPONSE_HI) << 32 | misc(dev, R_RESPONSE_LO);
 	if (nm_armed(dev, NM_ARMED_MAILBOX) &&
-	    nm_inject_takes_request(dev, misc(dev, R_RESET), from, to))
+	    nm_inject_takes_request(dev, misc(dev, R_RESET), in_registers, from, to))
 		return;
 	nm_mgmt_raise(dev, MGMT_CAUSE_DOORBELL);
 }

@@ -136,6 +136,54 @@ static bool says(struct fixture *f, const char *what)
 	return strstr(text, what);
 }
 
+/* The same with requests in registers, which only V4 has. */
+static void registers_answer_badly(void **state)
+{
+	struct fixture *f = fixture_create((struct nm_config){ .chip = "trn3", .cores = 1 });
+	const uint64_t addr = V3_DEV_MISC_RAM + MBOX_API_VERSION;
+
+	(void)state;
+	assert_int_equal(send_in_registers(f, 4, MBOX_CMD_READ_REGS, addr), 12 << 16 | 4);
+	assert_int_equal(misc_read(f, MBOX_DATA), 6);
+	assert_int_equal(misc_read(f, MBOX_ACK), 0);
+	assert_int_equal(nm_inject_mailbox(f->dev, NM_MAILBOX_SEQUENCE, 1), 0);
+	assert_int_equal(send_in_registers(f, 5, MBOX_CMD_READ_REGS, addr), 8 << 16 | 6);
+	assert_int_equal(nm_inject_mailbox(f->dev, NM_MAILBOX_ERROR, 1), 0);
+	assert_int_equal(send_in_registers(f, 7, MBOX_CMD_READ_REGS, addr), 8 << 16 | 1 << 8 | 7);
+	assert_int_equal(nm_inject_mailbox(f->dev, NM_MAILBOX_GARBAGE, 1), 0);
+	assert_int_equal(send_in_registers(f, 8, MBOX_CMD_READ_REGS, addr), 0xa5a5a508);
+	assert_int_equal(f->messages, 0);
+	assert_int_equal(nm_inject_mailbox(f->dev, NM_MAILBOX_CRC, 1), 0);
+	assert_int_equal(send_in_registers(f, 9, MBOX_CMD_READ_REGS, addr), 0);
+	assert_int_equal(f->messages, 1);
+	assert_non_null(strstr(f->last, "CRC"));
+	/* Silence ends with the firmware: the next one does not take it for its own. */
+	assert_int_equal(nm_inject_mailbox(f->dev, NM_MAILBOX_SILENT, 1), 0);
+	misc_write(f, MBOX_REQUEST_HI, 16u << 16 | MBOX_CMD_READ_REGS << 8 | 10);
+	misc_write(f, MBOX_ACK, 1);
+	misc_write(f, MBOX_TRIGGER, 1);
+	wait_for(!says(f, "mailbox="));
+	assert_int_equal(misc_read(f, MBOX_TRIGGER), 1);
+	misc_write(f, MBOX_FW_RESTART, MBOX_FW_RESTART_KEY);
+	wait_for(misc_read(f, MBOX_TRIGGER) == 0);
+	assert_int_equal(misc_read(f, MBOX_REQUEST_HI), 0);
+	wait_for(!(misc_read(f, MBOX_STATUS) & MBOX_STATUS_NOT_READY));
+	assert_int_equal(send_in_registers(f, 11, MBOX_CMD_READ_REGS, addr), 12 << 16 | 11);
+	fixture_teardown((void **)&f);
+}
+
+/* Where there is no such way, nothing can be asked that way. */
+static void only_v4_takes_requests_in_registers(void **state)
+{
+	struct fixture *f = *state;
+
+	misc_write(f, MBOX_ACK, 1);
+	assert_int_equal(f->messages, 1);
+	assert_non_null(strstr(f->last, "write of no register: misc_ram + 0xf0"));
+	assert_int_equal(misc_read(f, MBOX_HEALTH), UINT32_MAX);
+	assert_int_equal(f->messages, 2);
+}
+
 static void the_mailbox_is_silent(void **state)
 {
 	struct fixture *f = *state;
@@ -265,11 +313,18 @@ static void commands_and_their_mistakes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(interrupts_are_lost),	     TEST(interrupts_are_late),
-		TEST(ecc_counters_outlive_resets),   TEST(repair_state_is_shown),
-		TEST(the_mailbox_answers_badly),     TEST(requests_are_damaged),
-		TEST(the_mailbox_is_silent),	     TEST(udma_engines_break),
-		TEST(a_removed_device_is_not_there), TEST(commands_and_their_mistakes),
+		TEST(interrupts_are_lost),
+		TEST(interrupts_are_late),
+		TEST(ecc_counters_outlive_resets),
+		TEST(repair_state_is_shown),
+		TEST(the_mailbox_answers_badly),
+		TEST(requests_are_damaged),
+		TEST(the_mailbox_is_silent),
+		TEST(udma_engines_break),
+		cmocka_unit_test(registers_answer_badly),
+		TEST(only_v4_takes_requests_in_registers),
+		TEST(a_removed_device_is_not_there),
+		TEST(commands_and_their_mistakes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

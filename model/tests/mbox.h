@@ -60,4 +60,23 @@ static inline const struct mbox_response *response(struct fixture *f, uint8_t se
 	return (const struct mbox_response *)(f->host + RESPONSE);
 }
 
+/* The same on V4, in registers; the header of the answer. */
+static inline uint32_t send_in_registers(struct fixture *f, uint8_t sequence, uint8_t command,
+					 uint64_t payload)
+{
+	uint32_t words[4] = { 16u << 16 | (uint32_t)command << 8 | sequence, 0, (uint32_t)payload,
+			      (uint32_t)(payload >> 32) };
+
+	misc_write(f, MBOX_DATA, words[2]);
+	misc_write(f, MBOX_DATA + 4, words[3]);
+	misc_write(f, MBOX_REQUEST_HI, words[0]);
+	misc_write(f, MBOX_REQUEST_LO, crc32c((const uint8_t *)words, sizeof(words)));
+	misc_write(f, MBOX_RESPONSE_HI, 0);
+	misc_write(f, MBOX_RESPONSE_LO, 0);
+	misc_write(f, MBOX_ACK, 1);
+	misc_write(f, MBOX_TRIGGER, 1);
+	wait_for(misc_read(f, MBOX_TRIGGER) == 0);
+	return misc_read(f, MBOX_REQUEST_HI);
+}
+
 #endif /* NM_TEST_MBOX_H */

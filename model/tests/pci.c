@@ -172,7 +172,7 @@ static void wrong_access_names_the_register(void **state)
 	assert_int_equal(f->messages, 1);
 	assert_non_null(strstr(f->last, "UDMA_STATE"));
 	assert_non_null(strstr(f->last, "read-only"));
-	assert_int_equal(apb_read(f, V3_APB_MISC_RAM + MBOX_TRIGGER), UINT32_MAX);
+	assert_int_equal(apb_read(f, V3_APB_MISC_RAM + MBOX_FW_RESTART), UINT32_MAX);
 	assert_int_equal(f->messages, 2);
 	assert_non_null(strstr(f->last, "write-only"));
 }

@@ -3,8 +3,8 @@
  * The device as a driver written by others sees it: what AWS's public driver does from its probe to
  * copies, in its order, with its numbers and its ways of waiting. Nothing of hw/ is used, so that the
  * headers can't be wrong together with the model. Sources: aws-neuron-driver neuron_pci.c,
- * neuron_reset.c, neuron_fw_io.c, udma/udma_main.c, udma/udma_m2m.c, neuron_dma.c, neuron_nq.c,
- * v2/neuron_dhal_v2.c, v3/neuron_dhal_v3.c.
+ * neuron_reset.c, neuron_fw_io.c, neuron_sysfs_metrics.c, udma/udma_main.c, udma/udma_m2m.c,
+ * neuron_dma.c, neuron_nq.c, v2/neuron_dhal_v2.c, v3/neuron_dhal_v3.c, v4/neuron_dhal_v4.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -254,6 +254,123 @@ static void registers_by_request(struct driver *d)
 	assert_int_equal(request(d, 77, metrics, 4), 2);
 }
 
+/*
+ * The same in registers, as newer drivers do from an API version on that is the chip's. 0: no sequence
+ * but the right one came back; else 1 + the error code.
+ */
+static unsigned int request_in_registers(struct driver *d, uint8_t command, const void *payload,
+					 uint16_t bytes, uint32_t spoil, uint32_t *answer,
+					 uint16_t answer_bytes)
+{
+	const uint32_t misc = d->chip->misc;
+	const uint16_t size = (uint16_t)(8 + bytes);
+	uint8_t req[8 + 128] = { 0 };
+	uint32_t word;
+
+	if (++d->sequence == 0)
+		d->sequence = 1;
+	req[0] = d->sequence;
+	req[1] = command;
+	memcpy(req + 2, &size, 2);
+	memcpy(req + 8, payload, bytes);
+	for (uint32_t at = 0; at < bytes; at += 4) {
+		memcpy(&word, req + 8 + at, 4);
+		wr(d, misc + 0x100 + at, word);
+	}
+	memcpy(&word, req, 4);
+	wr(d, misc + 0x1f0, word);
+	wr(d, misc + 0x1f4, crc32c(req, size) ^ spoil);
+	wr(d, misc + 0x1f8, 0);
+	wr(d, misc + 0x1fc, 0);
+	wr(d, misc + 0xf0, 1);
+	wr(d, misc + 0x800, 1);
+	poll(rd(d, misc + 0x800) == 0);
+	word = rd(d, misc + 0x1f0);
+	if ((word & 0xff) != d->sequence)
+		return 0;
+	assert_int_equal(word >> 16, 8 + (word >> 8 & 0xff ? 0 : answer_bytes));
+	for (uint32_t i = 0; i < answer_bytes / 4u; i++)
+		answer[i] = rd(d, misc + 0x100 + i * 4);
+	return 1 + (word >> 8 & 0xff);
+}
+
+static void registers_in_registers(struct driver *d)
+{
+	const uint32_t misc = d->chip->misc;
+	uint8_t payload[128] = { 1 };
+	uint64_t addrs[16];
+	uint32_t values[16];
+
+	for (unsigned int i = 0; i < 16; i++)
+		addrs[i] = d->chip->misc_addr + (i % 2 ? 0x38 : 0x24);
+	for (int i = 0; i < 300; i++) {
+		memset(values, 0, sizeof(values));
+		assert_int_equal(request_in_registers(d, 1, addrs, sizeof(addrs), 0, values,
+						      sizeof(values)),
+				 1);
+		for (unsigned int n = 0; n < 16; n++)
+			assert_int_equal(values[n], rd(d, misc + (n % 2 ? 0x38 : 0x24)));
+		/* Older requests still go the older way. */
+		if (i % 16 == 0)
+			assert_int_equal(request(d, 1, addrs, 8), 0);
+	}
+	assert_int_equal(request_in_registers(d, 2, payload, 128, 0, NULL, 0), 1);
+	assert_int_equal(request_in_registers(d, 1, payload, 12, 0, NULL, 0), 1 + 1);
+	assert_non_null(strstr(d->text, "register read with 12 bytes"));
+	/* Profiles and features, which this firmware does not have; nonsense. */
+	for (uint8_t command = 3; command <= 5; command++)
+		assert_int_equal(request_in_registers(d, command, payload, 8, 0, NULL, 0), 1 + 2);
+	/* Damaged: no answer, and the next one is served. */
+	assert_int_equal(request_in_registers(d, 1, addrs, 8, 0x100, NULL, 0), 0);
+	assert_non_null(strstr(d->text, "CRC"));
+	assert_int_equal(request_in_registers(d, 1, addrs, 8, 0, values, 4), 1);
+	assert_int_equal(d->complaints, 2);
+	d->complaints = 0;
+}
+
+/* Which way requests can go, as neuron_dhal_v*.c choose by API version. */
+static void mailbox(struct driver *d)
+{
+	const uint32_t version = rd(d, d->chip->misc);
+
+	registers_by_request(d);
+	if (d->chip->id == 0x7564)
+		assert_true(version >= 6);
+	else if (d->chip->id == 0x7364)
+		assert_true(version < 7);
+	if (d->chip->id == 0x7564)
+		registers_in_registers(d);
+}
+
+/* What tools read of the memories, and on V4 of its health. */
+static void health(struct driver *d)
+{
+	const uint32_t misc = d->chip->misc;
+	const bool v4 = d->chip->id == 0x7564;
+	uint32_t beat;
+
+	assert_int_equal(nm_inject_ecc(d->dev, 1, 2, 5000), 0);
+	assert_int_equal(rd(d, misc + 0x48), 2u << 16 | (v4 ? 0xfff : 5000));
+	if (v4)
+		assert_int_equal(rd(d, misc + 0x04), 0);
+	assert_int_equal(nm_inject_ecc(d->dev, NM_ECC_SRAM, 1, 1), 0);
+	assert_int_equal(rd(d, misc + 0x40), 1u << 16 | 1);
+	if (v4)
+		assert_int_equal(rd(d, misc + 0x04), 1 << 6);
+	assert_int_equal(nm_inject_repair(d->dev, 2), 0);
+	assert_int_equal(rd(d, misc + 0x64), 2);
+	assert_int_equal(rd(d, misc + 0x48), 2u << 16 | (v4 ? 0xf000 : 5000));
+	if (!v4)
+		return;
+	assert_int_equal(rd(d, misc + 0x04), 1 << 6 | 1 << 3);
+	/* Looked at, it goes on, past its eight bits. */
+	for (unsigned int i = 0; i < 300; i++) {
+		beat = rd(d, misc + 0x0c);
+		assert_int_equal(beat & ~0x000ff000u, 0);
+		poll(rd(d, misc + 0x0c) != beat);
+	}
+}
+
 /* --- UDMA ------------------------------------------------------------------------- */
 
 #define RING  64u
@@ -464,7 +581,7 @@ static void virtual_devices(void **state)
 		struct driver *d = probe(&chips[i], false);
 
 		reset_by_register(d, chips[i].reset_all);
-		registers_by_request(d);
+		mailbox(d);
 		notification_queues(d, 0);
 		notification_queues(d, 1);
 		copies(d);
@@ -472,6 +589,7 @@ static void virtual_devices(void **state)
 		reset_by_register(d, chips[i].reset_all);
 		assert_int_equal(rd(d, chips[i].udma[0] + 0x200), 0);
 		copies(d);
+		health(d);
 		remove_device(d);
 	}
 }
@@ -483,7 +601,7 @@ static void silicon(void **state)
 		struct driver *d = probe(&chips[i], true);
 
 		reset_by_firmware(d, 1, 0);
-		registers_by_request(d);
+		mailbox(d);
 		copies(d);
 		/* One core with what belongs to it. */
 		reset_by_firmware(d, 2, chips[i].id == 0x7364 ? 0x010101 : 0x000701);
