@@ -116,7 +116,7 @@ static int debugfs_faults(struct seq_file *m, void *unused)
 			seq_puts(m, "sram");
 		ecc = READ_ONCE(health->ecc[i]);
 		seq_printf(m, " corrected %u uncorrected %u\n", FIELD_GET(MBOX_ECC_CORRECTED, ecc),
-			   FIELD_GET(MBOX_ECC_UNCORRECTED, ecc));
+			   neuron_health_uncorrected(ndev, i, ecc));
 	}
 	for (i = 0; i < ndev->cores; i++)
 		seq_printf(m, "core %u clock %u %%\n", i, READ_ONCE(health->core[i].clock));

@@ -2,7 +2,8 @@
 /*
  * Mailbox of the management firmware, as in aws-neuron-driver neuron_fw_io.c
  * and neuron_reset.c: the request's address and a trigger go down, the firmware
- * writes the response and, last of all, its sequence number.
+ * writes the response and, last of all, its sequence number. Newer firmware
+ * takes and answers requests in registers, and clears the trigger last of all.
  */
 
 #include <linux/cleanup.h>
@@ -53,6 +54,13 @@ static int neuron_fw_wait(struct neuron_device *ndev, const struct mbox_response
 	return 0;
 }
 
+/* Bytes that a response with so many of payload has. */
+static size_t neuron_fw_answer_size(u16 answer_bytes, bool registers)
+{
+	return answer_bytes +
+	       (registers ? sizeof(struct mbox_register_response) : sizeof(struct mbox_response));
+}
+
 /*
  * What a response of @bytes says: 0, -EIO no. A response has no checksum; one
  * that the firmware does not write is -EBADMSG.
@@ -74,14 +82,90 @@ static int neuron_fw_judge(struct neuron_device *ndev, const struct mbox_respons
 	}
 }
 
-/* Ask once. As neuron_fw_wait() and neuron_fw_judge(). */
+/* Send the request in the buffer, have the response there. As neuron_fw_wait(). */
+static int neuron_fw_by_memory(struct neuron_device *ndev)
+{
+	struct neuron_fw *fw = &ndev->fw;
+	u64 addr = ndev->hal->host_base | fw->dma;
+
+	dma_wmb();
+	neuron_reg_write(&ndev->misc, MBOX_REQUEST_LO, lower_32_bits(addr));
+	neuron_reg_write(&ndev->misc, MBOX_REQUEST_HI, upper_32_bits(addr));
+	neuron_reg_write(&ndev->misc, MBOX_RESPONSE_LO, lower_32_bits(addr + PAGE_SIZE));
+	neuron_reg_write(&ndev->misc, MBOX_RESPONSE_HI, upper_32_bits(addr + PAGE_SIZE));
+	neuron_reg_write(&ndev->misc, MBOX_TRIGGER, 1);
+	return neuron_fw_wait(ndev, fw->buf + PAGE_SIZE, fw->sequence);
+}
+
+/* Wait until the firmware is done with registers. 0, -ETIMEDOUT, -ENODEV. */
+static int neuron_fw_wait_trigger(struct neuron_device *ndev)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(ndev->fw.timeout_ms);
+	u32 trigger;
+	bool late;
+
+	for (;;) {
+		late = time_after(jiffies, end);
+		trigger = neuron_reg_read(&ndev->misc, MBOX_TRIGGER);
+		if (!trigger)
+			return 0;
+		if (trigger == U32_MAX)
+			return -ENODEV;
+		if (late)
+			return -ETIMEDOUT;
+		usleep_range(20, 100);
+	}
+}
+
+/*
+ * The same in registers. -EBADMSG: the answer is to something else. Its
+ * checksum is not looked at: how silicon computes it is not public.
+ */
+static int neuron_fw_by_registers(struct neuron_device *ndev, u16 bytes, u16 answer_bytes)
+{
+	struct mbox_response *response = ndev->fw.buf + PAGE_SIZE;
+	__le32 *answer = (__le32 *)(response + 1);
+	const __le32 *request = ndev->fw.buf;
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < DIV_ROUND_UP(bytes, sizeof(u32)); i++)
+		neuron_reg_write(&ndev->misc, MBOX_DATA + i * sizeof(u32),
+				 le32_to_cpu(request[2 + i]));
+	neuron_reg_write(&ndev->misc, MBOX_REQUEST_HI, le32_to_cpu(request[0]));
+	neuron_reg_write(&ndev->misc, MBOX_REQUEST_LO, le32_to_cpu(request[1]));
+	neuron_reg_write(&ndev->misc, MBOX_RESPONSE_HI, 0);
+	neuron_reg_write(&ndev->misc, MBOX_RESPONSE_LO, 0);
+	neuron_reg_write(&ndev->misc, MBOX_ACK, 1);
+	neuron_reg_write(&ndev->misc, MBOX_TRIGGER, 1);
+	ret = neuron_fw_wait_trigger(ndev);
+	if (ret)
+		return ret;
+	*(__le32 *)response = cpu_to_le32(neuron_reg_read(&ndev->misc, MBOX_REQUEST_HI));
+	for (i = 0; i < DIV_ROUND_UP(answer_bytes, sizeof(u32)); i++)
+		answer[i] = cpu_to_le32(neuron_reg_read(&ndev->misc, MBOX_DATA + i * sizeof(u32)));
+	return response->sequence == ndev->fw.sequence ? 0 : -EBADMSG;
+}
+
+/* Does the firmware that runs take such a request in registers? It may have been replaced. */
+static bool neuron_fw_in_registers(struct neuron_device *ndev, u16 bytes, u16 answer_bytes)
+{
+	u32 version;
+
+	if (!ndev->hal->registers_api || max(bytes, answer_bytes) > MBOX_DATA_BYTES)
+		return false;
+	version = neuron_reg_read(&ndev->misc, MBOX_API_VERSION);
+	return version >= ndev->hal->registers_api && version != MBOX_NOT_READY &&
+	       version != U32_MAX;
+}
+
+/* Ask once. As neuron_fw_by_memory(), neuron_fw_by_registers() and neuron_fw_judge(). */
 static int neuron_fw_ask(struct neuron_device *ndev, u8 command, const void *payload, u16 bytes,
-			 size_t answer_bytes)
+			 u16 answer_bytes, bool registers)
 {
 	struct neuron_fw *fw = &ndev->fw;
 	struct mbox_response *response = fw->buf + PAGE_SIZE;
 	struct mbox_request *request = fw->buf;
-	u64 addr = ndev->hal->host_base | fw->dma;
 	u16 size = sizeof(*request) + bytes;
 	int ret;
 
@@ -93,16 +177,11 @@ static int neuron_fw_ask(struct neuron_device *ndev, u8 command, const void *pay
 	memcpy(request + 1, payload, bytes);
 	request->crc = cpu_to_le32(neuron_fw_crc(request, size));
 	WRITE_ONCE(response->sequence, 0);
-	dma_wmb();
-
-	neuron_reg_write(&ndev->misc, MBOX_REQUEST_LO, lower_32_bits(addr));
-	neuron_reg_write(&ndev->misc, MBOX_REQUEST_HI, upper_32_bits(addr));
-	neuron_reg_write(&ndev->misc, MBOX_RESPONSE_LO, lower_32_bits(addr + PAGE_SIZE));
-	neuron_reg_write(&ndev->misc, MBOX_RESPONSE_HI, upper_32_bits(addr + PAGE_SIZE));
-	neuron_reg_write(&ndev->misc, MBOX_TRIGGER, 1);
-
-	ret = neuron_fw_wait(ndev, response, fw->sequence);
-	return ret ?: neuron_fw_judge(ndev, response, answer_bytes);
+	ret = registers ? neuron_fw_by_registers(ndev, bytes, answer_bytes) :
+			  neuron_fw_by_memory(ndev);
+	return ret   ?:
+		       neuron_fw_judge(ndev, response,
+				       neuron_fw_answer_size(answer_bytes, registers));
 }
 
 static void neuron_fw_warn(struct neuron_device *ndev, int error, size_t bytes, unsigned int try,
@@ -139,7 +218,8 @@ int neuron_fw_request_locked(struct neuron_device *ndev, u8 command, const void 
 			     void *answer, u16 answer_bytes, unsigned int tries)
 {
 	const struct mbox_response *response = ndev->fw.buf + PAGE_SIZE;
-	size_t want = sizeof(*response) + answer_bytes;
+	bool registers = neuron_fw_in_registers(ndev, bytes, answer_bytes);
+	size_t want = neuron_fw_answer_size(answer_bytes, registers);
 	unsigned int try;
 	int ret;
 
@@ -148,7 +228,7 @@ int neuron_fw_request_locked(struct neuron_device *ndev, u8 command, const void 
 
 	lockdep_assert_held(&ndev->fw.lock);
 	for (try = 0; try < tries; try++) {
-		ret = neuron_fw_ask(ndev, command, payload, bytes, want);
+		ret = neuron_fw_ask(ndev, command, payload, bytes, answer_bytes, registers);
 		if (!neuron_fw_is_mute(ret))
 			break;
 		neuron_fw_warn(ndev, ret, want, try + 1, tries);
@@ -276,7 +356,8 @@ int neuron_fw_init(struct neuron_device *ndev)
  * @ndev: device, reset
  *
  * Reads serial number and API version, the latter through a request, which
- * proves that the firmware answers and sees host memory.
+ * proves that the firmware answers and, unless it is asked in registers, sees
+ * host memory.
  *
  * Return: 0, -ETIMEDOUT, -EBADMSG, -EIO, -ENODEV.
  */

@@ -78,6 +78,8 @@ struct neuron_hal {
 	u64 misc_ram_addr;
 	/** @misc_ram_bytes: Their size. */
 	u32 misc_ram_bytes;
+	/** @registers_api: API version of firmware that takes requests in them; 0: none does. */
+	u32 registers_api;
 	/** @reset_reg: Offset in the APB BAR of the reset register of virtual devices. */
 	u32 reset_reg;
 	/** @reset_value: What asks it to reset the whole device. */

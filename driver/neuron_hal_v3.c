@@ -8,7 +8,7 @@
 
 #include "neuron_hal.h"
 #include "neuron_mailbox.h"
-#include "neuron_map_v3.h"
+#include "neuron_map_v4.h"
 #include "neuron_pci.h"
 #include "neuron_udma.h"
 
@@ -71,6 +71,7 @@ const struct neuron_hal neuron_hal_trn2_virtual = {
 	.instance = "Trn2",
 	.product = "Trainium2",
 	.arch = NEURON_ARCH_V3,
+	.registers_api = V3_MBOX_REGISTERS_API,
 	V3_VIRTUAL,
 };
 
@@ -79,6 +80,7 @@ const struct neuron_hal neuron_hal_trn2 = {
 	.instance = "Trn2",
 	.product = "Trainium2",
 	.arch = NEURON_ARCH_V3,
+	.registers_api = V3_MBOX_REGISTERS_API,
 	V3_SILICON,
 };
 
@@ -88,6 +90,7 @@ const struct neuron_hal neuron_hal_trn3_virtual = {
 	.instance = "Trn3",
 	.product = "Trainium3",
 	.arch = NEURON_ARCH_V4,
+	.registers_api = V4_MBOX_REGISTERS_API,
 	V3_VIRTUAL,
 };
 
@@ -96,5 +99,6 @@ const struct neuron_hal neuron_hal_trn3 = {
 	.instance = "Trn3",
 	.product = "Trainium3",
 	.arch = NEURON_ARCH_V4,
+	.registers_api = V4_MBOX_REGISTERS_API,
 	V3_SILICON,
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What the device does not raise an interrupt for: it was pulled out, memory
- * errors were counted, clocks were throttled. A worker looks once a second
+ * errors were counted, a component is not well, clocks were throttled. A worker looks once a second
  * while somebody has the device open and it is not asleep; it says in the log
  * what is new. debugfs has the figures (neuron_debugfs.c).
  */
@@ -29,19 +29,35 @@ static_assert(!(HEALTH_NOTE_BYTES & (HEALTH_NOTE_BYTES - 1)));
 
 /* --- memory errors ------------------------------------------------------- */
 
+/**
+ * neuron_health_uncorrected - Uncorrected errors that a counter shows
+ * @ndev: device
+ * @i: which counter, as in &neuron_health.ecc
+ * @counter: what it read
+ *
+ * Return: how many.
+ */
+u32 neuron_health_uncorrected(struct neuron_device *ndev, unsigned int i, u32 counter)
+{
+	if (i == NEURON_ECC_COUNTERS - 1)
+		return FIELD_GET(MBOX_ECC_UNCORRECTED, counter);
+	return mbox_hbm_uncorrected(ndev->fw.api_version, counter);
+}
+
 static void health_ecc_one(struct neuron_device *ndev, unsigned int i, u32 reg, const char *memory)
 {
 	u32 now = neuron_reg_read(&ndev->misc, reg), before = ndev->health.ecc[i];
-	u32 corrected, uncorrected;
+	u32 corrected, uncorrected, were;
 
 	if (now == before || now == U32_MAX || now == MBOX_NOT_READY)
 		return;
 	WRITE_ONCE(ndev->health.ecc[i], now);
 	corrected = FIELD_GET(MBOX_ECC_CORRECTED, now);
-	uncorrected = FIELD_GET(MBOX_ECC_UNCORRECTED, now);
-	if (uncorrected > FIELD_GET(MBOX_ECC_UNCORRECTED, before))
+	uncorrected = neuron_health_uncorrected(ndev, i, now);
+	were = neuron_health_uncorrected(ndev, i, before);
+	if (uncorrected > were)
 		drm_err(&ndev->drm, "%s: uncorrected memory errors: %u, were %u\n", memory,
-			uncorrected, FIELD_GET(MBOX_ECC_UNCORRECTED, before));
+			uncorrected, were);
 	if (corrected > FIELD_GET(MBOX_ECC_CORRECTED, before))
 		drm_warn(&ndev->drm, "%s: corrected memory errors: %u, were %u\n", memory,
 			 corrected, FIELD_GET(MBOX_ECC_CORRECTED, before));
@@ -57,6 +73,31 @@ static void health_ecc(struct neuron_device *ndev)
 		health_ecc_one(ndev, i, MBOX_ECC_HBM(i), memory);
 	}
 	health_ecc_one(ndev, NEURON_ECC_COUNTERS - 1, MBOX_ECC_SRAM, "SRAM");
+}
+
+/* --- components ---------------------------------------------------------- */
+
+static void health_status(struct neuron_device *ndev)
+{
+	u32 before = ndev->health.status, now, changed;
+	const char *name;
+	unsigned int bit;
+
+	if (ndev->hal->arch != NEURON_ARCH_V4)
+		return;
+	now = neuron_reg_read(&ndev->misc, MBOX_HEALTH);
+	if (now == before || now == U32_MAX || now == MBOX_NOT_READY)
+		return;
+	WRITE_ONCE(ndev->health.status, now);
+	WRITE_ONCE(ndev->health.events, ndev->health.events + 1);
+	changed = now ^ before;
+	for (bit = 0; bit < 32; bit++) {
+		name = changed & BIT(bit) ? mbox_health_text(bit) : NULL;
+		if (name && now & BIT(bit))
+			drm_err(&ndev->drm, "firmware says that %s is not well\n", name);
+		else if (name)
+			drm_info(&ndev->drm, "firmware says that %s is well again\n", name);
+	}
 }
 
 /* --- clocks -------------------------------------------------------------- */
@@ -165,6 +206,7 @@ static void health_look_locked(struct neuron_device *ndev)
 		return;
 	}
 	health_ecc(ndev);
+	health_status(ndev);
 	for (core = 0; core < ndev->cores; core++)
 		health_clock(ndev, core);
 }

@@ -49,6 +49,10 @@ struct neuron_health {
 	atomic_t missed_irqs;
 	/** @ecc: Error counters as last read, MBOX_ECC_*; written by the worker. */
 	u32 ecc[NEURON_ECC_COUNTERS];
+	/** @status: MBOX_HEALTH as last read, of chips that have it; written by the worker. */
+	u32 status;
+	/** @events: Changes of @status. */
+	u32 events;
 	/** @core: Cores. */
 	struct neuron_health_core core[NEURON_CORES_MAX];
 };
@@ -61,6 +65,7 @@ void neuron_health_remove(struct neuron_device *ndev);
 void neuron_health_open(struct neuron_device *ndev);
 void neuron_health_close(struct neuron_device *ndev);
 void neuron_health_missed_irq(struct neuron_device *ndev, const char *what, unsigned int index);
+u32 neuron_health_uncorrected(struct neuron_device *ndev, unsigned int i, u32 counter);
 void neuron_health_look(struct neuron_device *ndev);
 void neuron_health_suspect(struct neuron_device *ndev);
 

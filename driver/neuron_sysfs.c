@@ -38,6 +38,10 @@ enum sysfs_value {
 	SYSFS_DEVICE_NAME,
 	SYSFS_ECC_SRAM,
 	SYSFS_ECC_HBM,
+	SYSFS_ECC_REPAIRABLE,
+	SYSFS_UNHEALTHY,
+	SYSFS_HEARTBEAT,
+	SYSFS_HEALTH_EVENTS,
 	SYSFS_SUCCESS,
 	SYSFS_FAILURE,
 	SYSFS_TIMEOUT,
@@ -70,6 +74,14 @@ static const struct sysfs_node device_nodes[] = {
 	{ "info/architecture", "device_name", SYSFS_DEVICE_NAME },
 	{ "stats/hardware", "sram_ecc_uncorrected", SYSFS_ECC_SRAM },
 	{ "stats/hardware", "mem_ecc_uncorrected", SYSFS_ECC_HBM },
+	{ "stats/hardware", "mem_ecc_repairable_uncorrected", SYSFS_ECC_REPAIRABLE },
+};
+
+/* Of V4. */
+static const struct sysfs_node health_nodes[] = {
+	{ "stats/hardware/health_status", "unhealthy_components", SYSFS_UNHEALTHY },
+	{ "stats/hardware/health_status", "healthcheck_heartbeat", SYSFS_HEARTBEAT },
+	{ "stats/hardware/health_status", "hw_error_event", SYSFS_HEALTH_EVENTS },
 };
 
 static const struct sysfs_node core_nodes[] = {
@@ -134,8 +146,9 @@ static bool sysfs_class_is_ours;
 
 /* --- values -------------------------------------------------------------- */
 
-/* Sum of an error counter over registers; nothing from a device that sleeps. */
-static int sysfs_ecc(struct neuron_device *ndev, u32 first, unsigned int count, u64 *value)
+/* Sum of field @mask over registers; nothing from a device that sleeps. */
+static int sysfs_sum(struct neuron_device *ndev, u32 first, unsigned int count, u32 mask,
+		     u64 *value)
 {
 	unsigned int i;
 	u32 reg;
@@ -146,9 +159,42 @@ static int sysfs_ecc(struct neuron_device *ndev, u32 first, unsigned int count, 
 		ret = neuron_power_peek(ndev, first + i * sizeof(u32), &reg);
 		if (ret)
 			return ret;
-		*value += FIELD_GET(MBOX_ECC_UNCORRECTED, reg);
+		*value += HW_GET(mask, reg);
 	}
 	return 0;
+}
+
+/* Newer firmware counts uncorrected errors of HBM apart that a repair can mend. */
+static int sysfs_ecc_hbm(struct neuron_device *ndev, bool repairable, u64 *value)
+{
+	u32 mask = repairable ? MBOX_ECC_REPAIRABLE : MBOX_ECC_UNREPAIRABLE;
+
+	if (ndev->fw.api_version < MBOX_API_REPAIR) {
+		*value = 0;
+		mask = MBOX_ECC_UNCORRECTED;
+		if (repairable)
+			return 0;
+	}
+	return sysfs_sum(ndev, MBOX_ECC_HBM(0), ndev->hbm.stacks, mask, value);
+}
+
+/* Names with commas between them; an empty line when all is well. */
+static ssize_t sysfs_unhealthy(struct neuron_device *ndev, char *buf)
+{
+	const char *name;
+	unsigned int bit;
+	int ret, n = 0;
+	u32 health;
+
+	ret = neuron_power_peek(ndev, MBOX_HEALTH, &health);
+	if (ret)
+		return ret;
+	for (bit = 0; bit < 32; bit++) {
+		name = health & BIT(bit) ? mbox_health_text(bit) : NULL;
+		if (name)
+			n += sysfs_emit_at(buf, n, "%s%s", n ? "," : "", name);
+	}
+	return n + sysfs_emit_at(buf, n, "\n");
 }
 
 static u64 sysfs_faults(struct neuron_core *core, u32 mask)
@@ -212,9 +258,15 @@ static int sysfs_number(struct neuron_device *ndev, const struct sysfs_attr *att
 		*value = ndev->cores;
 		return 0;
 	case SYSFS_ECC_SRAM:
-		return sysfs_ecc(ndev, MBOX_ECC_SRAM, 1, value);
+		return sysfs_sum(ndev, MBOX_ECC_SRAM, 1, MBOX_ECC_UNCORRECTED, value);
 	case SYSFS_ECC_HBM:
-		return sysfs_ecc(ndev, MBOX_ECC_HBM(0), ndev->hbm.stacks, value);
+	case SYSFS_ECC_REPAIRABLE:
+		return sysfs_ecc_hbm(ndev, attr->node->value == SYSFS_ECC_REPAIRABLE, value);
+	case SYSFS_HEARTBEAT:
+		return sysfs_sum(ndev, MBOX_HEALTH_SEQUENCE, 1, MBOX_HEALTH_HEARTBEAT, value);
+	case SYSFS_HEALTH_EVENTS:
+		*value = READ_ONCE(ndev->health.events);
+		return 0;
 	case SYSFS_RESETS:
 		*value = READ_ONCE(ndev->resets);
 		return 0;
@@ -243,6 +295,8 @@ static ssize_t sysfs_show(struct kobject *kobj, struct kobj_attribute *base, cha
 	switch (attr->node->value) {
 	case SYSFS_SERIAL:
 		return sysfs_emit(buf, "%016llx\n", ndev->serial);
+	case SYSFS_UNHEALTHY:
+		return sysfs_unhealthy(ndev, buf);
 	case SYSFS_CONNECTED:
 		return sysfs_emit(buf, "\n");
 	case SYSFS_DEVICE_ARCH:
@@ -358,7 +412,8 @@ static void sysfs_fini(void *data)
  */
 int neuron_sysfs_init(struct neuron_device *ndev)
 {
-	unsigned int nodes = ARRAY_SIZE(device_nodes) + ndev->cores * ARRAY_SIZE(core_nodes);
+	unsigned int nodes = ARRAY_SIZE(device_nodes) + ARRAY_SIZE(health_nodes) +
+			     ndev->cores * ARRAY_SIZE(core_nodes);
 	struct neuron_sysfs *sysfs;
 	unsigned int i;
 	int ret;
@@ -382,6 +437,8 @@ int neuron_sysfs_init(struct neuron_device *ndev)
 	if (IS_ERR(sysfs->dev))
 		return PTR_ERR(sysfs->dev);
 	ret = sysfs_add_nodes(ndev, device_nodes, ARRAY_SIZE(device_nodes), SYSFS_NO_CORE);
+	if (!ret && ndev->hal->arch == NEURON_ARCH_V4)
+		ret = sysfs_add_nodes(ndev, health_nodes, ARRAY_SIZE(health_nodes), SYSFS_NO_CORE);
 	for (i = 0; i < ndev->cores && !ret; i++)
 		ret = sysfs_add_nodes(ndev, core_nodes, ARRAY_SIZE(core_nodes), i);
 	return ret;

@@ -194,6 +194,14 @@ static inline const char *mbox_health_text(__u32 bit)
 	}
 }
 
+/* Uncorrected errors that a counter of HBM shows, by firmware of @api_version. */
+static inline __u32 mbox_hbm_uncorrected(__u32 api_version, __u32 counter)
+{
+	if (api_version < MBOX_API_REPAIR)
+		return HW_GET(MBOX_ECC_UNCORRECTED, counter);
+	return HW_GET(MBOX_ECC_UNREPAIRABLE, counter) + HW_GET(MBOX_ECC_REPAIRABLE, counter);
+}
+
 /* Time-outs of the public driver. */
 #define MBOX_TIMEOUT_MS       1000
 #define MBOX_TRIES            15

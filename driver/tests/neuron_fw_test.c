@@ -24,7 +24,34 @@ struct fw_fixture {
 	u8 error;
 	bool crc_ok;
 	bool addr_ok;
+	bool stale; /* answer another sequence, in registers */
+	unsigned int in_registers; /* requests that came that way */
 };
+
+/* The same for a request in registers. */
+static void fw_answer_registers(struct fw_fixture *f)
+{
+	u32 *data = &f->reg[MBOX_DATA / 4];
+	u32 header = f->reg[MBOX_REQUEST_HI / 4];
+	u32 i, n = ((header >> 16) - 8) / 8;
+	__le32 request[2 + MBOX_DATA_BYTES / 4] = { cpu_to_le32(header) };
+
+	f->requests++;
+	f->in_registers++;
+	for (i = 0; i < 2 * n; i++)
+		request[2 + i] = cpu_to_le32(data[i]);
+	f->crc_ok = neuron_fw_crc(request, header >> 16) == f->reg[MBOX_REQUEST_LO / 4];
+	if (f->deaf) {
+		f->deaf--;
+		return;
+	}
+	for (i = 0; i < n; i++)
+		data[i] = data[2 * i] + 1;
+	header = (header & 0xff) + f->stale;
+	f->reg[MBOX_REQUEST_HI / 4] = header | f->error << 8 | (8 + 4 * n) << 16;
+	f->reg[MBOX_ACK / 4] = 0;
+	f->reg[MBOX_TRIGGER / 4] = 0;
+}
 
 static void fw_answer(struct fw_fixture *f)
 {
@@ -60,6 +87,8 @@ static void fw_write(const struct neuron_regs *regs, u32 offset, u32 value)
 	f->reg[offset / 4] = value;
 	if (offset == MBOX_TRIGGER && f->reg[MBOX_RESET / 4])
 		f->reg[MBOX_RESET / 4] = 0;
+	else if (offset == MBOX_TRIGGER && f->reg[MBOX_ACK / 4])
+		fw_answer_registers(f);
 	else if (offset == MBOX_TRIGGER)
 		fw_answer(f);
 	else if (offset == MBOX_FW_RESTART && value == MBOX_FW_RESTART_KEY)
@@ -112,6 +141,56 @@ static void neuron_fw_reads_registers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, value[2], 8);
 	KUNIT_EXPECT_TRUE(test, f->crc_ok);
 	KUNIT_EXPECT_TRUE(test, f->addr_ok);
+}
+
+static void neuron_fw_asks_in_registers(struct kunit *test)
+{
+	struct fw_fixture *f = test->priv;
+	u64 addr[16];
+	u32 value[16] = {};
+	unsigned int i;
+
+	for (i = 0; i < 16; i++)
+		addr[i] = 0x8006c84000ull + 4 * i;
+	f->hal.registers_api = 6;
+	f->reg[MBOX_API_VERSION / 4] = 6;
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, addr, value, 16), 0);
+	for (i = 0; i < 16; i++)
+		KUNIT_EXPECT_EQ(test, value[i], 0x06c84001 + 4 * i);
+	KUNIT_EXPECT_EQ(test, f->in_registers, 1);
+	KUNIT_EXPECT_TRUE(test, f->crc_ok);
+
+	f->deaf = 2;
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, addr, value, 1), 0);
+	KUNIT_EXPECT_EQ(test, f->in_registers, 4);
+	f->stale = true;
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, addr, value, 1), -EBADMSG);
+	KUNIT_EXPECT_EQ(test, f->in_registers, 4 + 15);
+	f->stale = false;
+	f->error = MBOX_UNKNOWN_COMMAND;
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, addr, value, 1), -EIO);
+	KUNIT_EXPECT_EQ(test, f->requests, f->in_registers);
+}
+
+/* Firmware that is older, not ready, or gone. */
+static void neuron_fw_asks_in_memory(struct kunit *test)
+{
+	static const u32 versions[] = { 0, 5, MBOX_NOT_READY, U32_MAX };
+	struct fw_fixture *f = test->priv;
+	unsigned int i;
+	u64 addr = 1;
+	u32 value;
+
+	f->hal.registers_api = 6;
+	for (i = 0; i < ARRAY_SIZE(versions); i++) {
+		f->reg[MBOX_API_VERSION / 4] = versions[i];
+		KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, &addr, &value, 1), 0);
+	}
+	f->hal.registers_api = 0;
+	f->reg[MBOX_API_VERSION / 4] = 9;
+	KUNIT_EXPECT_EQ(test, neuron_fw_read_regs(f->ndev, &addr, &value, 1), 0);
+	KUNIT_EXPECT_EQ(test, f->in_registers, 0);
+	KUNIT_EXPECT_EQ(test, f->requests, ARRAY_SIZE(versions) + 1);
 }
 
 static void neuron_fw_sequence_skips_zero(struct kunit *test)
@@ -229,6 +308,8 @@ static void neuron_fw_resets_cores(struct kunit *test)
 
 static struct kunit_case neuron_fw_cases[] = { KUNIT_CASE(neuron_fw_checksum_is_crc32c),
 					       KUNIT_CASE(neuron_fw_reads_registers),
+					       KUNIT_CASE(neuron_fw_asks_in_registers),
+					       KUNIT_CASE(neuron_fw_asks_in_memory),
 					       KUNIT_CASE(neuron_fw_sequence_skips_zero),
 					       KUNIT_CASE(neuron_fw_asks_again),
 					       KUNIT_CASE(neuron_fw_does_not_believe_nonsense),

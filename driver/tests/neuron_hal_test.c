@@ -26,18 +26,18 @@ static void neuron_hal_chips(struct kunit *test)
 		u16 device;
 		u32 arch;
 		u64 stack1, host, engine0, misc_ram;
-		u32 engines, dies, joined;
+		u32 engines, dies, joined, registers;
 		const char *fw;
 	} chips[] = {
-		{ 0x7164, 2, 0x1000000000, 0x100000000000, 0x30600000, 0x30fa0000, 2, 1, 1,
+		{ 0x7164, 2, 0x1000000000, 0x100000000000, 0x30600000, 0x30fa0000, 2, 1, 1, 0,
 		  "neuron/trn1-mgmt.bin" },
-		{ 0x7264, 2, 0x1000000000, 0x100000000000, 0x30600000, 0x30fa0000, 2, 1, 1,
+		{ 0x7264, 2, 0x1000000000, 0x100000000000, 0x30600000, 0x30fa0000, 2, 1, 1, 0,
 		  "neuron/trn1-mgmt.bin" },
-		{ 0x7364, 3, 0x4000000000, 0x400000000000, 0x06800000, 0x06c84000, 4, 2, 2,
+		{ 0x7364, 3, 0x4000000000, 0x400000000000, 0x06800000, 0x06c84000, 4, 2, 2, 7,
 		  "neuron/trn2-mgmt.bin" },
-		{ 0x7564, 4, 0x4000000000, 0x400000000000, 0x06800000, 0x06c84000, 4, 2, 2,
+		{ 0x7564, 4, 0x4000000000, 0x400000000000, 0x06800000, 0x06c84000, 4, 2, 2, 6,
 		  "neuron/trn3-mgmt.bin" },
-		{ 0x7565, 4, 0x4000000000, 0x400000000000, 0x06800000, 0x06c84000, 4, 2, 2,
+		{ 0x7565, 4, 0x4000000000, 0x400000000000, 0x06800000, 0x06c84000, 4, 2, 2, 6,
 		  "neuron/trn3-mgmt.bin" },
 	};
 	const struct neuron_hal *hal;
@@ -60,6 +60,7 @@ static void neuron_hal_chips(struct kunit *test)
 			KUNIT_EXPECT_NULL(test, hal->fw_name);
 		KUNIT_EXPECT_EQ(test, !!hal->power_max_uw, virtual);
 		KUNIT_EXPECT_EQ(test, hal->cores_joined, chips[i / 2].joined);
+		KUNIT_EXPECT_EQ(test, hal->registers_api, chips[i / 2].registers);
 		KUNIT_EXPECT_EQ(test, hal->apb_bar, virtual ? 2 : 0);
 		KUNIT_EXPECT_EQ(test, !(hal->quirks & NEURON_QUIRK_NO_EXEC), virtual);
 		/* The DRAM BAR, here of 4 GiB if it says how far stacks are apart. */
