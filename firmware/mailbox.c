@@ -234,7 +234,7 @@ static void request_in_registers(void)
 
 /* --- reset -------------------------------------------------------------------- */
 
-static void reset(__u32 type, __u32 map)
+static void reset(__u32 type, __u32 map, __u32 map_hi)
 {
 	misc_write(MBOX_RESET, 0); /* acknowledged */
 	if (type != MBOX_RESET_DEVICE && (type != MBOX_RESET_CORES || !map)) {
@@ -244,6 +244,7 @@ static void reset(__u32 type, __u32 map)
 		return;
 	}
 	reg_write(MGMT_RESET_MAP, type == MBOX_RESET_DEVICE ? 0 : map);
+	reg_write(MGMT_RESET_MAP_HI, map_hi);
 	reg_write(MGMT_RESET_GO, 1);
 }
 
@@ -262,7 +263,7 @@ void mailbox_doorbell(void)
 	if (type) {
 		/* Before the acknowledgement, or the host could take the old state for the end. */
 		misc_write(MBOX_STATUS, misc_read(MBOX_STATUS) | MBOX_STATUS_NOT_READY);
-		reset(type, misc_read(MBOX_RESET_MAP));
+		reset(type, misc_read(MBOX_RESET_MAP), misc_read(MBOX_RESET_MAP_HI));
 		misc_write(MBOX_STATUS, misc_read(MBOX_STATUS) & ~MBOX_STATUS_NOT_READY);
 	} else if (in_registers()) {
 		request_in_registers();

@@ -55,18 +55,30 @@
 #define MBOX_METRICS           0x100
 #define MBOX_METRICS_BYTES     0x080
 /*
- * Of a pod (several servers side by side), written by its drivers: serial numbers of the devices left
- * and right of this one, for those to read over the links, then what the election came to.
+ * Of a pod (several servers side by side), written by its drivers and kept over resets: while they
+ * elect, serial numbers of the devices left and right of this one, for those to read over the links;
+ * then what it came to, for the neighbours and for the next driver. The firmware does nothing with it.
  */
 #define MBOX_LEFT_SERIAL_HI    0x180
 #define MBOX_LEFT_SERIAL_LO    0x184
 #define MBOX_RIGHT_SERIAL_HI   0x188
 #define MBOX_RIGHT_SERIAL_LO   0x18c
 #define MBOX_POD_STATUS        0x190
+#define   MBOX_POD_STATE         0x000000ffu
+#define     MBOX_POD_NONE          0
+#define     MBOX_POD_OUTDATED      1 /* success as older drivers wrote it: elect again */
+#define     MBOX_POD_FAILED        2
+#define     MBOX_POD_ELECTED       3
+#define   MBOX_POD_LINKS         0x0000ff00u /* bit 0: left, bit 1: right took part */
+#define   MBOX_POD_NODE          0x00ff0000u /* number of this server in the pod */
+#define   MBOX_POD_NODES         0xff000000u /* servers */
+/* Serial number of the pod: that of device 0 of node 0. */
 #define MBOX_POD_SERIAL_HI     0x194
 #define MBOX_POD_SERIAL_LO     0x198
 #define MBOX_RUNTIME_1         0x1a0 /* .. 0x1cf: scratch of the runtime */
 #define MBOX_RUNTIME_1_BYTES   0x030
+#define MBOX_RESET_MAP_HI      0x1d4
+#define   MBOX_RESET_MAP_HOST_UDMA 0x0000000fu /* host engines; newer drivers alone write them */
 #define MBOX_RESET_MAP         0x1d8
 #define   MBOX_RESET_MAP_CORES   0x000000ffu /* bit c: core c */
 #define   MBOX_RESET_MAP_UDMA    0x0000ff00u /* its 16 DMA engines */

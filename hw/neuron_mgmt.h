@@ -69,6 +69,7 @@
  * when the write of GO is. */
 #define MGMT_RESET_MAP      0x060
 #define MGMT_RESET_GO       0x064 /* WO */
+#define MGMT_RESET_MAP_HI   0x068 /* with a map other than 0: MBOX_RESET_MAP_HOST_UDMA */
 
 /* Errors that memory m has had, m as in MBOX_ECC_*: HBM stacks, then SRAM; they stop at 65535. RO. */
 #define MGMT_ECC_CORRECTED(m)   (0x080 + (m) * 4)

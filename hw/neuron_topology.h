@@ -7,6 +7,10 @@
  * row; twelve of inf2 are a ring, six a chain. Source: aws-neuron-driver v2/neuron_dhal_v2.c,
  * v3/neuron_dhal_v3.c, v4/neuron_dhal_v4.c.
  *
+ * That is how standard servers and those of a pod number them, and how the public driver takes virtual
+ * devices. Servers with switches in place of the torus number by routing id (modulo 16, those of four
+ * devices modulo 4); it tells them by the name of the machine, so a device can't, and none is modelled.
+ *
  * Execution interface: servers of other sizes, which are tori of fewer rows or rings, and the order of
  * the neighbour windows, which is that of neuron_neighbours().
  */

@@ -155,6 +155,14 @@ static struct reset_set reset_set(const struct nm_device *dev, uint32_t map)
 				   HW_GET(MBOX_RESET_MAP_TOPSP, map), false };
 }
 
+/* Engines for the host's copies by bit, one a SEng. */
+static void reset_host_engines(struct nm_device *dev, uint32_t engines)
+{
+	for (unsigned int e = dev->chip->host_engine; e < dev->chip->engines; e++)
+		if (engines >> (e - dev->chip->host_engine) & 1)
+			nm_udma_reset(dev->udma[e]);
+}
+
 static void reset_core_blocks(struct nm_device *dev, uint32_t map)
 {
 	const struct reset_set set = reset_set(dev, map);
@@ -177,15 +185,14 @@ static void reset_core_blocks(struct nm_device *dev, uint32_t map)
 static void reset_all_blocks(struct nm_device *dev)
 {
 	reset_core_blocks(dev, 0);
-	for (unsigned int e = dev->chip->host_engine; e < dev->chip->engines; e++)
-		nm_udma_reset(dev->udma[e]);
+	reset_host_engines(dev, UINT32_MAX);
 	nm_block_reset(dev->routes);
 	nm_block_reset(dev->exi);
 	atomic_store(&dev->features, EXI_FEATURE_STALL_DETECT);
 	atomic_store(&dev->irq_todo, 0);
 }
 
-void nm_device_reset_map(struct nm_device *dev, uint32_t map)
+void nm_device_reset_map(struct nm_device *dev, uint32_t map, uint32_t map_hi)
 {
 	/* The public driver has had both for the whole device. */
 	if (map == UINT32_MAX)
@@ -194,10 +201,12 @@ void nm_device_reset_map(struct nm_device *dev, uint32_t map)
 		if (!map || map >> c & 1)
 			nm_core_reset(dev->core[c]);
 	pthread_mutex_lock(&dev->lock);
-	if (map)
+	if (map) {
 		reset_core_blocks(dev, map);
-	else
+		reset_host_engines(dev, HW_GET(MBOX_RESET_MAP_HOST_UDMA, map_hi));
+	} else {
 		reset_all_blocks(dev);
+	}
 	pthread_mutex_unlock(&dev->lock);
 	nm_log(dev, NM_LOG_INFO, "reset, map 0x%x%s", map, map ? "" : " (device)");
 }

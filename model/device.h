@@ -195,8 +195,9 @@ void nm_guest_error(struct nm_device *dev, uint64_t key, const char *fmt, ...)
 #define GUEST_KEY(kind, a, b) (1ull << 60 | (uint64_t)(kind) << 48 | (uint64_t)(a) << 24 | (b))
 enum guest_kind { GUEST_BUS_MASTER, GUEST_UDMA, GUEST_MAILBOX, GUEST_NOTIFY, GUEST_ACCESS };
 
-/* Reset by map as in MBOX_RESET_MAP, 0: everything behind the PCI function. Device thread. */
-void nm_device_reset_map(struct nm_device *dev, uint32_t map);
+/* Reset by maps as in MBOX_RESET_MAP and _HI. map 0: everything behind the PCI function. Device
+ * thread. */
+void nm_device_reset_map(struct nm_device *dev, uint32_t map, uint32_t map_hi);
 
 /* --- bars.c ------------------------------------------------------------------- */
 

@@ -23,6 +23,7 @@ enum {
 	R_NEIGHBOURS,
 	R_POD,
 	R_RUNTIME_1,
+	R_RESET_MAP_HI,
 	R_RESET_MAP,
 	R_RESET,
 	R_REQUEST_HI,
@@ -58,6 +59,7 @@ static const struct reg misc_regs[N_REGS] = {
 	[R_NEIGHBOURS] = RW(MBOX_LEFT_SERIAL_HI, 4),
 	[R_POD] = RW(MBOX_POD_STATUS, 3),
 	[R_RUNTIME_1] = RW(MBOX_RUNTIME_1, MBOX_RUNTIME_1_BYTES / 4),
+	[R_RESET_MAP_HI] = RW(MBOX_RESET_MAP_HI, 0),
 	[R_RESET_MAP] = RW(MBOX_RESET_MAP, 0),
 	[R_RESET] = RW(MBOX_RESET, 0),
 	[R_REQUEST_HI] = RW(MBOX_REQUEST_HI, 0),
@@ -205,7 +207,7 @@ static void run_reset(struct nm_device *dev, uint32_t map)
 	dev->resetting = true;
 	*status |= MBOX_STATUS_NOT_READY;
 	pthread_mutex_unlock(&dev->lock);
-	nm_device_reset_map(dev, map);
+	nm_device_reset_map(dev, map, 0);
 	pthread_mutex_lock(&dev->lock);
 	*status &= ~MBOX_STATUS_NOT_READY;
 	dev->resetting = false;

@@ -34,7 +34,7 @@ struct nm_mgmt {
 	/* Registers. */
 	uint32_t time_hi, timer_lo;
 	uint32_t copy_lo, copy_hi, copy_ram, copy_bytes, copy_status;
-	uint32_t reset_map;
+	uint32_t reset_map, reset_map_hi;
 	uint32_t boot_image, boot_bytes;
 	uint32_t info, version;
 

@@ -270,8 +270,11 @@ static bool reg_store(struct nm_device *dev, uint32_t reg, uint32_t value)
 	case MGMT_RESET_MAP:
 		m->reset_map = value;
 		break;
+	case MGMT_RESET_MAP_HI:
+		m->reset_map_hi = value;
+		break;
 	case MGMT_RESET_GO:
-		nm_device_reset_map(dev, m->reset_map);
+		nm_device_reset_map(dev, m->reset_map, m->reset_map_hi);
 		break;
 	case MGMT_SAMPLE:
 		sample(dev);
