@@ -188,15 +188,16 @@ static void neuron_fw_warn(struct neuron_device *ndev, int error, size_t bytes, 
 			   unsigned int tries)
 {
 	const struct mbox_response *response = ndev->fw.buf + PAGE_SIZE;
-	char text[80];
+	char text[96];
 
 	if (error == -ETIMEDOUT)
 		snprintf(text, sizeof(text), "no answer in %u ms but sequence %u",
 			 ndev->fw.timeout_ms, READ_ONCE(response->sequence));
 	else
 		snprintf(text, sizeof(text),
-			 "answer of error %u, %u bytes makes no sense, want 0, %zu",
-			 response->error, le16_to_cpu(response->size), bytes);
+			 "answer %u of error %u, %u bytes makes no sense, want %u, 0, %zu",
+			 response->sequence, response->error, le16_to_cpu(response->size),
+			 ndev->fw.sequence, bytes);
 	drm_warn(&ndev->drm, "firmware request %u: %s, try %u of %u\n", ndev->fw.sequence, text,
 		 try, tries);
 }
