@@ -6,7 +6,7 @@
  *   evict         bytes in host memory that belong into HBM, moves to there and back
  *   firmware      version and how it came to run
  *   contexts      one line for each context of any user
- *   faults        lost interrupts, memory errors and clocks, as last seen
+ *   faults        lost interrupts, memory errors, their repair and clocks, as last seen
  *   stall_detect  1 (reset value): programs whose engines all wait for each other
  *                 fault; 0: they hang until they time out
  *   reset         writing 1 resets the device, as the driver does when a part of it
@@ -118,6 +118,7 @@ static int debugfs_faults(struct seq_file *m, void *unused)
 		seq_printf(m, " corrected %u uncorrected %u\n", FIELD_GET(MBOX_ECC_CORRECTED, ecc),
 			   neuron_health_uncorrected(ndev, i, ecc));
 	}
+	seq_printf(m, "hbm repair %s\n", neuron_health_repair_name(READ_ONCE(health->repair)));
 	for (i = 0; i < ndev->cores; i++)
 		seq_printf(m, "core %u clock %u %%\n", i, READ_ONCE(health->core[i].clock));
 	return 0;

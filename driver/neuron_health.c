@@ -44,12 +44,19 @@ u32 neuron_health_uncorrected(struct neuron_device *ndev, unsigned int i, u32 co
 	return mbox_hbm_uncorrected(ndev->fw.api_version, counter);
 }
 
+/* False: the firmware is not ready to tell. */
+static bool health_read(struct neuron_device *ndev, u32 reg, u32 *value)
+{
+	*value = neuron_reg_read(&ndev->misc, reg);
+	return *value != U32_MAX && *value != MBOX_NOT_READY;
+}
+
 static void health_ecc_one(struct neuron_device *ndev, unsigned int i, u32 reg, const char *memory)
 {
-	u32 now = neuron_reg_read(&ndev->misc, reg), before = ndev->health.ecc[i];
+	u32 now, before = ndev->health.ecc[i];
 	u32 corrected, uncorrected, were;
 
-	if (now == before || now == U32_MAX || now == MBOX_NOT_READY)
+	if (!health_read(ndev, reg, &now) || now == before)
 		return;
 	WRITE_ONCE(ndev->health.ecc[i], now);
 	corrected = FIELD_GET(MBOX_ECC_CORRECTED, now);
@@ -75,6 +82,54 @@ static void health_ecc(struct neuron_device *ndev)
 	health_ecc_one(ndev, NEURON_ECC_COUNTERS - 1, MBOX_ECC_SRAM, "SRAM");
 }
 
+/**
+ * neuron_health_repair_name - Repair state in words
+ * @repair: MBOX_HBM_REPAIR_*
+ *
+ * Return: the name.
+ */
+const char *neuron_health_repair_name(u32 repair)
+{
+	switch (repair) {
+	case MBOX_HBM_REPAIR_NONE:
+		return "none";
+	case MBOX_HBM_REPAIR_PENDING:
+		return "pending";
+	case MBOX_HBM_REPAIR_FAILED:
+		return "failed";
+	default:
+		return "unknown";
+	}
+}
+
+/* One register speaks for all stacks, so that nothing can be said of which it is. */
+static void health_repair(struct neuron_device *ndev)
+{
+	u32 now, before = ndev->health.repair;
+
+	if (!health_read(ndev, MBOX_HBM_REPAIR, &now))
+		return;
+	now = FIELD_GET(MBOX_HBM_REPAIR_MASK, now);
+	if (now == before)
+		return;
+	WRITE_ONCE(ndev->health.repair, now);
+	switch (now) {
+	case MBOX_HBM_REPAIR_NONE:
+		drm_info(&ndev->drm, "HBM repair: none, was %s\n",
+			 neuron_health_repair_name(before));
+		break;
+	case MBOX_HBM_REPAIR_PENDING:
+		drm_warn(&ndev->drm, "HBM repair: pending; power-cycle the device for it\n");
+		break;
+	case MBOX_HBM_REPAIR_FAILED:
+		drm_err(&ndev->drm, "HBM repair: failed; replace the device\n");
+		break;
+	default:
+		drm_warn(&ndev->drm, "HBM repair: unknown state %u\n", now);
+		break;
+	}
+}
+
 /* --- components ---------------------------------------------------------- */
 
 static void health_status(struct neuron_device *ndev)
@@ -85,8 +140,7 @@ static void health_status(struct neuron_device *ndev)
 
 	if (ndev->hal->arch != NEURON_ARCH_V4)
 		return;
-	now = neuron_reg_read(&ndev->misc, MBOX_HEALTH);
-	if (now == before || now == U32_MAX || now == MBOX_NOT_READY)
+	if (!health_read(ndev, MBOX_HEALTH, &now) || now == before)
 		return;
 	WRITE_ONCE(ndev->health.status, now);
 	WRITE_ONCE(ndev->health.events, ndev->health.events + 1);
@@ -206,6 +260,7 @@ static void health_look_locked(struct neuron_device *ndev)
 		return;
 	}
 	health_ecc(ndev);
+	health_repair(ndev);
 	health_status(ndev);
 	for (core = 0; core < ndev->cores; core++)
 		health_clock(ndev, core);
@@ -292,6 +347,8 @@ int neuron_health_alloc(struct neuron_device *ndev)
  * neuron_health_start - Have the device tell of throttling
  * @ndev: device, reset
  *
+ * Says what is to be said before anybody uses the device.
+ *
  * Context: Process, &neuron_device.reset_lock held.
  */
 void neuron_health_start(struct neuron_device *ndev)
@@ -307,6 +364,7 @@ void neuron_health_start(struct neuron_device *ndev)
 		c->clock = 100;
 		health_notify(ndev, i, ndev->hal->host_base | c->notes_dma, HEALTH_NOTE_BYTES);
 	}
+	health_repair(ndev);
 }
 
 /**

@@ -53,6 +53,8 @@ struct neuron_health {
 	u32 status;
 	/** @events: Changes of @status. */
 	u32 events;
+	/** @repair: MBOX_HBM_REPAIR_* as last read; written under &neuron_device.reset_lock. */
+	u32 repair;
 	/** @core: Cores. */
 	struct neuron_health_core core[NEURON_CORES_MAX];
 };
@@ -68,5 +70,6 @@ void neuron_health_missed_irq(struct neuron_device *ndev, const char *what, unsi
 u32 neuron_health_uncorrected(struct neuron_device *ndev, unsigned int i, u32 counter);
 void neuron_health_look(struct neuron_device *ndev);
 void neuron_health_suspect(struct neuron_device *ndev);
+const char *neuron_health_repair_name(u32 repair);
 
 #endif /* __NEURON_HEALTH_H__ */

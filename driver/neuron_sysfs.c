@@ -164,16 +164,24 @@ static int sysfs_sum(struct neuron_device *ndev, u32 first, unsigned int count, 
 	return 0;
 }
 
-/* Newer firmware counts uncorrected errors of HBM apart that a repair can mend. */
+/*
+ * Uncorrected errors of HBM that a repair can mend, or those that none can: newer firmware counts
+ * them apart. With older one all count as the former while a repair is pending, as with AWS's driver.
+ */
 static int sysfs_ecc_hbm(struct neuron_device *ndev, bool repairable, u64 *value)
 {
 	u32 mask = repairable ? MBOX_ECC_REPAIRABLE : MBOX_ECC_UNREPAIRABLE;
+	u32 repair;
+	int ret;
 
 	if (ndev->fw.api_version < MBOX_API_REPAIR) {
+		ret = neuron_power_peek(ndev, MBOX_HBM_REPAIR, &repair);
+		if (ret)
+			return ret;
 		*value = 0;
-		mask = MBOX_ECC_UNCORRECTED;
-		if (repairable)
+		if (repairable != (FIELD_GET(MBOX_HBM_REPAIR_MASK, repair) == MBOX_HBM_REPAIR_PENDING))
 			return 0;
+		mask = MBOX_ECC_UNCORRECTED;
 	}
 	return sysfs_sum(ndev, MBOX_ECC_HBM(0), ndev->hbm.stacks, mask, value);
 }

@@ -210,6 +210,7 @@ static void examine(struct nd_device *d)
 {
 	char path[64], numa[16], rdev[32];
 	unsigned int major, minor;
+	int64_t repairable;
 	int fd;
 
 	read_link(d->bdf, sizeof(d->bdf), d->minor, "device");
@@ -222,6 +223,10 @@ static void examine(struct nd_device *d)
 		d->rdev = makedev(major, minor);
 	read_sensors(d);
 	d->hbm_errors = read_statistic(d->minor, "mem_ecc_uncorrected");
+	/* Those that a pending repair will end are counted apart. */
+	repairable = read_statistic(d->minor, "mem_ecc_repairable_uncorrected");
+	if (d->hbm_errors != ND_UNKNOWN && repairable != ND_UNKNOWN)
+		d->hbm_errors += repairable;
 	d->sram_errors = read_statistic(d->minor, "sram_ecc_uncorrected");
 	snprintf(path, sizeof(path), "/dev/accel/accel%u", d->minor);
 	fd = open(path, O_RDWR | O_CLOEXEC);

@@ -648,6 +648,40 @@ static void useless_firmware_is_refused(void **state)
 	assert_works(FD);
 }
 
+/* --- memory repair ----------------------------------------------------------------- */
+
+static void assert_repair(struct fault_fixture *f, const char *state, long long lasting,
+			  long long repairable)
+{
+	fault_count(f, "hbm repair", state); /* fails without that word */
+	assert_int_equal(file_number(HARDWARE "mem_ecc_uncorrected"), lasting);
+	assert_int_equal(file_number(HARDWARE "mem_ecc_repairable_uncorrected"), repairable);
+}
+
+/* The state is told when it changes, and when the driver takes a device that has it. */
+static void a_memory_repair_is_told(void **state)
+{
+	long long errors;
+
+	need_control();
+	inject("ecc hbm0 0 2");
+	errors = file_number(HARDWARE "mem_ecc_uncorrected");
+	assert_true(errors >= 2);
+	assert_repair(F, "none", errors, 0);
+	inject("repair pending");
+	expect_log(F, "HBM repair: pending; power-cycle the device for it");
+	assert_repair(F, "pending", 0, errors);
+	assert_works(FD);
+	assert_ok(bind_with(F, "repair failed"));
+	expect_log(F, "HBM repair: failed; replace the device");
+	FD = dev_open();
+	assert_repair(F, "failed", errors, 0);
+	assert_works(FD);
+	inject("repair none");
+	expect_log(F, "HBM repair: none, was failed");
+	assert_repair(F, "none", errors, 0);
+}
+
 /* --- removal ----------------------------------------------------------------------- */
 
 /* How a fence ended whose device takes no calls any more. */
@@ -828,6 +862,7 @@ const struct CMUnitTest fault_inject_tests[] = {
 	FAULT(a_wrong_completion_is_not_believed),
 	FAULT(memory_errors_are_counted),
 	FAULT(an_uncorrected_error_kills_its_reader),
+	FAULT(a_memory_repair_is_told),
 	FAULT(throttling_is_slow_and_reported),
 	FAULT(a_bad_answer_is_asked_for_again),
 	FAULT(senseless_firmware_is_started_anew),
