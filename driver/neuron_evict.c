@@ -25,6 +25,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include <drm/drm_drv.h>
@@ -253,6 +254,13 @@ static int evict_alloc(struct neuron_device *ndev, u64 size, struct neuron_hbm_b
 
 	for (;;) {
 		ret = evict_take(ndev, size, block, &limit);
+		/*
+		 * gpu_buddy says -ENOSPC too when it lacks the few bytes to split a block.
+		 * Only a task that was killed to free memory can be refused those, and
+		 * nobody who was killed needs HBM: others keep theirs.
+		 */
+		if (ret == -ENOSPC && fatal_signal_pending(current))
+			ret = -EINTR;
 		bo = NULL;
 		if (ret == -ENOSPC && size <= ndev->hbm.largest && evict_limit())
 			bo = evict_pick_idle(&ndev->evict, limit, false) ?:
@@ -374,7 +382,7 @@ int neuron_evict_alloc(struct neuron_device *ndev, u64 size, struct neuron_hbm_b
  *
  * Context: Process, inside drm_dev_enter(); never on the way to a fence.
  * Return: 0, -ENOSPC neither room nor an idle buffer, -EIO the copy failed,
- * -ENOMEM, -ERESTARTSYS.
+ * -ENOMEM, -ERESTARTSYS, -EINTR the caller was killed.
  */
 int neuron_bo_make_resident(struct neuron_bo *bo)
 {

@@ -14,6 +14,7 @@
 #include <linux/file.h>
 #include <linux/mman.h>
 #include <linux/pm_runtime.h>
+#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
 #include <drm/drm_drv.h>
@@ -589,6 +590,33 @@ static void neuron_alloc_prog(struct kunit *test)
 	alloc_fail_each(test, call_prog, undo_prog);
 }
 
+/* --- eviction -------------------------------------------------------------- */
+
+static void alloc_kill(bool kill)
+{
+	spin_lock_irq(&current->sighand->siglock);
+	if (kill)
+		sigaddset(&current->pending.signal, SIGKILL);
+	else
+		sigdelset(&current->pending.signal, SIGKILL);
+	recalc_sigpending();
+	spin_unlock_irq(&current->sighand->siglock);
+}
+
+/* It evicts nobody: the kernel may have refused it memory, not the device. */
+static void neuron_alloc_killed(struct kunit *test)
+{
+	struct alloc_fixture *f = alloc_open(test);
+	struct neuron_hbm_block all, block;
+
+	KUNIT_ASSERT_EQ(test, neuron_hbm_alloc(&f->ndev->hbm, ALLOC_HBM_BYTES / 2, &all), 0);
+	alloc_kill(true);
+	KUNIT_EXPECT_EQ(test, neuron_evict_alloc(f->ndev, ALLOC_HBM_BYTES / 2, &block), -EINTR);
+	alloc_kill(false);
+	KUNIT_EXPECT_EQ(test, neuron_evict_alloc(f->ndev, ALLOC_HBM_BYTES / 2, &block), -ENOSPC);
+	neuron_hbm_free(&f->ndev->hbm, &all);
+}
+
 /* --- work ------------------------------------------------------------------ */
 
 static struct drm_neuron_array alloc_array(struct alloc_fixture *f, unsigned long at, u32 stride,
@@ -738,15 +766,21 @@ static void neuron_alloc_batch(struct kunit *test)
 	alloc_fail_each(test, call_batch, undo_work);
 }
 
-static struct kunit_case neuron_alloc_cases[] = {
-	KUNIT_CASE(neuron_alloc_probe),	    KUNIT_CASE(neuron_alloc_open),
-	KUNIT_CASE(neuron_alloc_bo_hbm),    KUNIT_CASE(neuron_alloc_bo_host),
-	KUNIT_CASE(neuron_alloc_bo_pin),    KUNIT_CASE(neuron_alloc_bo_backing),
-	KUNIT_CASE(neuron_alloc_bo_export), KUNIT_CASE(neuron_alloc_ctx),
-	KUNIT_CASE(neuron_alloc_stream),    KUNIT_CASE(neuron_alloc_prog),
-	KUNIT_CASE(neuron_alloc_copy),	    KUNIT_CASE(neuron_alloc_submit),
-	KUNIT_CASE(neuron_alloc_batch),	    {}
-};
+static struct kunit_case neuron_alloc_cases[] = { KUNIT_CASE(neuron_alloc_probe),
+						  KUNIT_CASE(neuron_alloc_open),
+						  KUNIT_CASE(neuron_alloc_bo_hbm),
+						  KUNIT_CASE(neuron_alloc_bo_host),
+						  KUNIT_CASE(neuron_alloc_bo_pin),
+						  KUNIT_CASE(neuron_alloc_bo_backing),
+						  KUNIT_CASE(neuron_alloc_bo_export),
+						  KUNIT_CASE(neuron_alloc_ctx),
+						  KUNIT_CASE(neuron_alloc_stream),
+						  KUNIT_CASE(neuron_alloc_prog),
+						  KUNIT_CASE(neuron_alloc_copy),
+						  KUNIT_CASE(neuron_alloc_submit),
+						  KUNIT_CASE(neuron_alloc_batch),
+						  KUNIT_CASE(neuron_alloc_killed),
+						  {} };
 
 static struct kunit_suite neuron_alloc_suite = {
 	.name = "neuron_alloc",
