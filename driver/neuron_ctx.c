@@ -315,12 +315,20 @@ static void ctx_free_mem(struct neuron_ctx *ctx)
 	struct device *dev = ctx->ndev->drm.dev;
 	unsigned int i;
 
-	neuron_stream_detach(ctx, false);
 	for (i = 0; i < NEURON_RING_ENTRIES && ctx->slots[i]; i++)
 		dma_free_coherent(dev, CTX_SLOT_TABLE_BYTES, ctx->slots[i], ctx->slots_dma[i]);
 	if (ctx->mem)
 		dma_free_coherent(dev, sizeof(*ctx->mem), ctx->mem, ctx->mem_dma);
 	ctx->mem = NULL;
+}
+
+/* The queue is free. */
+static void ctx_forget(struct neuron_ctx *ctx, int unused)
+{
+	scoped_guard(spinlock_irqsave, &ctx->core->lock)
+		ctx->core->ctx[ctx->queue] = NULL;
+	neuron_stream_detach(ctx, false);
+	ctx_free_mem(ctx);
 }
 
 /* Take the queue away from the context. */
@@ -346,9 +354,7 @@ static void ctx_release_hw(struct neuron_ctx *ctx)
 		neuron_stream_detach(ctx, true);
 		return;
 	}
-	scoped_guard(spinlock_irqsave, &ctx->core->lock)
-		ctx->core->ctx[ctx->queue] = NULL;
-	ctx_free_mem(ctx);
+	ctx_forget(ctx, 0);
 }
 
 /**
@@ -391,13 +397,6 @@ static void ctx_kill(struct neuron_ctx *ctx, int error)
 void neuron_ctx_kill_all(struct neuron_device *ndev, int error)
 {
 	neuron_ctx_for_each(ndev, ctx_kill, error);
-}
-
-static void ctx_forget(struct neuron_ctx *ctx, int unused)
-{
-	scoped_guard(spinlock_irqsave, &ctx->core->lock)
-		ctx->core->ctx[ctx->queue] = NULL;
-	ctx_free_mem(ctx);
 }
 
 /**
@@ -646,7 +645,6 @@ static struct neuron_ctx *ctx_create(struct neuron_file *nfile,
 	kref_init(&ctx->ref);
 	ctx->ndev = ndev;
 	ctx->nfile = nfile;
-	ctx->core = &ndev->core[0]; /* for its lock, until it is placed */
 	ctx->priority = args->priority;
 	ctx->pid = task_tgid_nr(current);
 	ctx->uid = current_euid();
