@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Execution units: a thread each, made at the first request, that serves its
- * requests in order with the synchronous calls on a stream of its own.
+ * requests in order with the synchronous calls on a stream of its own. So one
+ * execution runs at a time, also on a logical core of several: the next may read
+ * what it wrote. Threads that call nrt_execute() use all of its cores.
  */
 #include <errno.h>
 #include <stdio.h>
