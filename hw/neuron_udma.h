@@ -112,6 +112,7 @@
 #define   UDMA_Q_STATUS_ERROR  0x40000000u /* stopped by an error; cleared by a queue reset */
 #define   UDMA_Q_STATUS_IDLE   0x80000000u /* nothing rung is left to do */
 #define UDMA_Q_BASE_LO    0x28
+#define   UDMA_Q_BASE_LO_MASK  0xffffffc0u /* of a completion ring too */
 #define UDMA_Q_BASE_HI    0x2c
 #define UDMA_Q_LEN        0x30 /* descriptors */
 #define UDMA_Q_HEAD       0x34 /* RO; next descriptor to prefetch */
@@ -143,16 +144,16 @@
 
 /* --- general block: byte offsets in UDMA_GEN ----------------------------------- */
 
-/* Interrupt controllers: primary groups A..D, secondary groups A (M2S) and B (S2M). */
+/* Interrupt controllers: primary groups A..D, secondary groups A (M2S), B (S2M) and C (parity). */
 #define UDMA_GEN_IOFIC(g)     (0x0000 + (g) * UDMA_IOFIC_BYTES)
 #define UDMA_GEN_IOFIC_2(g)   (0x2000 + (g) * UDMA_IOFIC_BYTES)
 #define UDMA_IOFIC_BYTES      0x40
 #define UDMA_IOFIC_GROUPS     4
-#define UDMA_IOFIC_GROUPS_2   2
+#define UDMA_IOFIC_GROUPS_2   3
 #define UDMA_IOFIC_A          0 /* summary; secondary: M2S errors */
 #define UDMA_IOFIC_B          1 /* RX completion, bit = queue; secondary: S2M errors */
 #define UDMA_IOFIC_C          2 /* TX completion, bit = queue */
-#define UDMA_IOFIC_D          3 /* bits 8 and 9: secondary groups A and B */
+#define UDMA_IOFIC_D          3 /* bits 8 to 10: secondary groups A to C */
 #define   UDMA_IOFIC_D_M2S      0x00000100u
 #define   UDMA_IOFIC_D_S2M      0x00000200u
 #define UDMA_IOFIC_CAUSE      0x00 /* writing 0 to a bit clears it */
@@ -161,6 +162,7 @@
 #define UDMA_IOFIC_MASK_CLEAR 0x18 /* writing 0 to a bit unmasks it */
 #define UDMA_IOFIC_STATUS     0x20
 #define UDMA_IOFIC_CONTROL    0x28
+#define   UDMA_IOFIC_CLEAR_ON_READ 0x00000001u /* reading the cause clears it */
 #define UDMA_IOFIC_ABORT_MASK 0x30 /* 1: this cause does not abort the engine */
 
 /* Secondary group A: errors of the M2S half. */
@@ -185,7 +187,11 @@
 #define UDMA_GEN_AXI_ERR_TABLES 7
 #define UDMA_GEN_AXI_ERR_ADDR(i) (0x2b00 + (i) * 8)
 #define UDMA_GEN_AXI_ERR_DATA(i) (0x2b04 + (i) * 8)
-#define UDMA_GEN_AXI_QUEUE(q) (0x2c00 + (q) * 12) /* state request, error status, configuration */
+#define UDMA_GEN_AXI_Q_STATE(q)  (0x2c00 + (q) * 12) /* request */
+#define UDMA_GEN_AXI_Q_ERROR(q)  (0x2c04 + (q) * 12) /* RO, cleared by reading; bits: exec. interface */
+#define   UDMA_GEN_AXI_Q_ERROR_M2S 0x00000001u /* an access of this half got no answer */
+#define   UDMA_GEN_AXI_Q_ERROR_S2M 0x00000002u
+#define UDMA_GEN_AXI_Q_CFG(q)    (0x2c08 + (q) * 12)
 #define UDMA_GEN_IOFIC_M2S_DESC_RD 0x2d00
 #define UDMA_GEN_IOFIC_M2S_DATA_RD 0x2e00
 #define UDMA_GEN_IOFIC_M2S_COMP_WR 0x2f00

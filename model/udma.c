@@ -55,7 +55,8 @@ enum {
 	R_IOFIC_STATUS = R_MASK_CLEAR + 3,
 	R_CONTROL = R_IOFIC_STATUS + 3,
 	R_ABORT_MASK = R_CONTROL + 3,
-	R_PLAIN = R_ABORT_MASK + 3, /* registers that only keep their value */
+	R_AXI_Q_ERROR = R_ABORT_MASK + 3, /* a value a queue */
+	R_PLAIN, /* registers that only keep their value */
 };
 
 enum iofic { PRIMARY, SECONDARY, BUS };
@@ -63,11 +64,12 @@ enum iofic { PRIMARY, SECONDARY, BUS };
 #define BUS_IOFICS     7
 #define BUS_IOFIC_STEP (UDMA_GEN_IOFIC_M2S_DATA_RD - UDMA_GEN_IOFIC_M2S_DESC_RD)
 
-#define QUEUES(row, acc, reg)                                                           \
+#define QUEUES_MASK(row, acc, reg, msk)                                                 \
 	[row + M2S] = REG_(#reg, acc, UDMA_M2S + UDMA_Q(0) + (reg), UDMA_QUEUES,        \
-			   UDMA_Q(1) - UDMA_Q(0), 0, 0),                                \
+			   UDMA_Q(1) - UDMA_Q(0), 0, msk),                              \
 	       [row + S2M] = REG_(#reg, acc, UDMA_S2M + UDMA_Q(0) + (reg), UDMA_QUEUES, \
-				  UDMA_Q(1) - UDMA_Q(0), 0, 0)
+				  UDMA_Q(1) - UDMA_Q(0), 0, msk)
+#define QUEUES(row, acc, reg) QUEUES_MASK(row, acc, reg, 0)
 
 #define IOFIC(row, acc, reg, rst)                                                                  \
 	[row + PRIMARY] = REG_(#reg, acc, UDMA_GEN + UDMA_GEN_IOFIC(0) + (reg), UDMA_IOFIC_GROUPS, \
@@ -93,14 +95,14 @@ static const struct reg udma_regs[] = {
 	[R_Q_CFG + S2M] = RWN(UDMA_S2M + UDMA_Q(0) + UDMA_Q_CFG, UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0),
 			      UDMA_Q_CFG_RESET),
 	QUEUES(R_Q_STATUS, REG_RO, UDMA_Q_STATUS),
-	QUEUES(R_Q_BASE_LO, REG_RW, UDMA_Q_BASE_LO),
+	QUEUES_MASK(R_Q_BASE_LO, REG_RW, UDMA_Q_BASE_LO, UDMA_Q_BASE_LO_MASK),
 	QUEUES(R_Q_BASE_HI, REG_RW, UDMA_Q_BASE_HI),
-	QUEUES(R_Q_LEN, REG_RW, UDMA_Q_LEN),
+	QUEUES_MASK(R_Q_LEN, REG_RW, UDMA_Q_LEN, UDMA_PTR_INDEX),
 	QUEUES(R_Q_HEAD, REG_RO, UDMA_Q_HEAD),
 	QUEUES(R_Q_TAIL_INC, REG_WO, UDMA_Q_TAIL_INC),
 	QUEUES(R_Q_TAIL, REG_RO, UDMA_Q_TAIL),
 	QUEUES(R_Q_CURRENT, REG_RO, UDMA_Q_CURRENT),
-	QUEUES(R_Q_COMP_LO, REG_RW, UDMA_Q_COMP_LO),
+	QUEUES_MASK(R_Q_COMP_LO, REG_RW, UDMA_Q_COMP_LO, UDMA_Q_BASE_LO_MASK),
 	QUEUES(R_Q_COMP_HI, REG_RW, UDMA_Q_COMP_HI),
 	QUEUES(R_Q_COMP_HEAD, REG_RO, UDMA_Q_COMP_HEAD),
 	[R_Q_COMP_CFG + M2S] = RWN(UDMA_M2S + UDMA_Q(0) + UDMA_M2S_Q_COMP_CFG, UDMA_QUEUES,
@@ -118,6 +120,9 @@ static const struct reg udma_regs[] = {
 	IOFIC(R_IOFIC_STATUS, REG_RO, UDMA_IOFIC_STATUS, 0),
 	IOFIC(R_CONTROL, REG_RW, UDMA_IOFIC_CONTROL, 0),
 	IOFIC(R_ABORT_MASK, REG_RW, UDMA_IOFIC_ABORT_MASK, UINT32_MAX),
+	[R_AXI_Q_ERROR] = REG_("UDMA_GEN_AXI_Q_ERROR", REG_RO, UDMA_GEN + UDMA_GEN_AXI_Q_ERROR(0),
+			       UDMA_QUEUES, UDMA_GEN_AXI_Q_ERROR(1) - UDMA_GEN_AXI_Q_ERROR(0), 0,
+			       0),
 
 	/* M2S */
 	[R_PLAIN] = RWN(UDMA_M2S + UDMA_M2S_AXI_COMP_WR_CFG_1, 7, 4, 0),
@@ -147,7 +152,10 @@ static const struct reg udma_regs[] = {
 	RW1(UDMA_GEN + UDMA_GEN_AXI_TIMEOUT),
 	RWN(UDMA_GEN + UDMA_GEN_AXI_ERR_TABLE(0), UDMA_GEN_AXI_ERR_TABLES * 16, 4, 0),
 	RWN(UDMA_GEN + UDMA_GEN_AXI_ERR_ADDR(0), UDMA_GEN_AXI_ERR_TABLES * 2, 4, 0),
-	RWN(UDMA_GEN + UDMA_GEN_AXI_QUEUE(0), UDMA_QUEUES * 3, 4, 0),
+	RWN(UDMA_GEN + UDMA_GEN_AXI_Q_STATE(0), UDMA_QUEUES,
+	    UDMA_GEN_AXI_Q_STATE(1) - UDMA_GEN_AXI_Q_STATE(0), 0),
+	RWN(UDMA_GEN + UDMA_GEN_AXI_Q_CFG(0), UDMA_QUEUES,
+	    UDMA_GEN_AXI_Q_CFG(1) - UDMA_GEN_AXI_Q_CFG(0), 0),
 	RW1(UDMA_GEN + UDMA_GEN_SPARE_0),
 	RW1(UDMA_GEN + UDMA_GEN_SPARE_1),
 	RW1R(UDMA_GEN + UDMA_GEN_SPARE_ONES_0, UINT32_MAX),
@@ -163,6 +171,12 @@ static const struct reg udma_regs[] = {
 };
 
 static const char *const half_name[HALVES] = { "M2S", "S2M" };
+
+/* Of an access that got no answer. */
+static const uint32_t bus_causes[HALVES] = {
+	UDMA_M2S_CAUSE_DESC_BUS | UDMA_M2S_CAUSE_DATA_BUS | UDMA_M2S_CAUSE_COMP_BUS,
+	UDMA_S2M_CAUSE_DESC_BUS | UDMA_S2M_CAUSE_DATA_BUS | UDMA_S2M_CAUSE_COMP_BUS,
+};
 
 static uint32_t q_value(struct udma *u, unsigned int reg, enum half h, unsigned int q)
 {
@@ -267,6 +281,9 @@ static void queue_error(struct nm_device *dev, struct udma *u, enum half h, unsi
 	*block_value(u->block, R_CAUSE + SECONDARY, h) |= cause;
 	*block_value(u->block, R_CAUSE + PRIMARY, UDMA_IOFIC_D) |= h == M2S ? UDMA_IOFIC_D_M2S :
 									      UDMA_IOFIC_D_S2M;
+	if (cause & bus_causes[h])
+		*block_value(u->block, R_AXI_Q_ERROR, q) |= h == M2S ? UDMA_GEN_AXI_Q_ERROR_M2S :
+								       UDMA_GEN_AXI_Q_ERROR_S2M;
 	if (cause & ~*block_value(u->block, R_ABORT_MASK + SECONDARY, h))
 		u->state[h] = UDMA_STATE_ABORT;
 	raise_queue(dev, u, q);
@@ -664,6 +681,12 @@ static uint32_t queue_status(struct udma *u, enum half h, unsigned int q)
 	return status;
 }
 
+/* Whether reading this cause clears it. */
+static bool clears(struct block *b, unsigned int cause, unsigned int i)
+{
+	return *block_value(b, cause - R_CAUSE + R_CONTROL, i) & UDMA_IOFIC_CLEAR_ON_READ;
+}
+
 static uint32_t udma_read(struct nm_device *dev, struct block *b, unsigned int reg, unsigned int i,
 			  uint32_t value)
 {
@@ -673,6 +696,8 @@ static uint32_t udma_read(struct nm_device *dev, struct block *b, unsigned int r
 
 	if (reg < R_CHANGE)
 		return u->state[reg - R_STATE] * 0x1111u; /* the four fields are equal */
+	if (reg == R_AXI_Q_ERROR || (reg >= R_CAUSE && reg < R_CAUSE_SET && clears(b, reg, i)))
+		*block_value(b, reg, i) = 0;
 	if (reg < R_Q_CFG || reg >= R_CAUSE)
 		return value;
 	h = (reg - R_Q_CFG) % HALVES;
@@ -744,7 +769,7 @@ static void udma_write(struct nm_device *dev, struct block *b, unsigned int reg,
 		change_state(dev, u, reg - R_CHANGE, value);
 		return;
 	}
-	if (reg >= R_CAUSE && reg < R_PLAIN) {
+	if (reg >= R_CAUSE && reg < R_AXI_Q_ERROR) {
 		iofic_write(b, reg, i, old, value);
 		return;
 	}

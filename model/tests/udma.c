@@ -203,6 +203,7 @@ static void bad_addresses_stop_the_queue(void **state)
 		const unsigned int rx = i % 2;
 		const uint64_t bad = nowhere[i / 2];
 		const uint64_t iofic = V3_APB_UDMA(130) + UDMA_GEN + UDMA_GEN_IOFIC_2(rx);
+		const uint64_t bus_error = V3_APB_UDMA(130) + UDMA_GEN + UDMA_GEN_AXI_Q_ERROR(0);
 
 		apb_write(f, iofic + UDMA_IOFIC_CAUSE, 0);
 		if (rx)
@@ -214,6 +215,8 @@ static void bad_addresses_stop_the_queue(void **state)
 		assert_int_equal(cause(&u, rx),
 				 rx ? UDMA_S2M_CAUSE_DATA_BUS : UDMA_M2S_CAUSE_DATA_BUS);
 		assert_int_equal(apb_read(f, q_at(&u, rx, UDMA_Q_CURRENT)) & UDMA_PTR_INDEX, 0);
+		assert_int_equal(apb_read(f, bus_error), rx ? 2 : 1);
+		assert_int_equal(apb_read(f, bus_error), 0); /* read once */
 	}
 }
 
@@ -286,7 +289,7 @@ static void bad_rings_are_refused(void **state)
 	assert_non_null(strstr(f->last, "length"));
 
 	u = start(f, 128, 3);
-	apb_write(f, q_at(&u, 1, UDMA_Q_BASE_LO), 16);
+	apb_write(f, q_at(&u, 1, UDMA_Q_BASE_LO), 64);
 	ring(&u, 0, 1);
 	assert_true(stopped(&u));
 	assert_non_null(strstr(f->last, "base"));
