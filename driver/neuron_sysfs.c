@@ -165,8 +165,9 @@ static int sysfs_sum(struct neuron_device *ndev, u32 first, unsigned int count, 
 }
 
 /*
- * Uncorrected errors of HBM that a repair can mend, or those that none can: newer firmware counts
- * them apart. With older one all count as the former while a repair is pending, as with AWS's driver.
+ * Uncorrected errors of HBM that a repair can mend, or those that none can:
+ * newer firmware counts them apart. With older one all count as the former
+ * while a repair is pending, as with AWS's driver.
  */
 static int sysfs_ecc_hbm(struct neuron_device *ndev, bool repairable, u64 *value)
 {
@@ -178,8 +179,9 @@ static int sysfs_ecc_hbm(struct neuron_device *ndev, bool repairable, u64 *value
 		ret = neuron_power_peek(ndev, MBOX_HBM_REPAIR, &repair);
 		if (ret)
 			return ret;
+		repair = FIELD_GET(MBOX_HBM_REPAIR_MASK, repair);
 		*value = 0;
-		if (repairable != (FIELD_GET(MBOX_HBM_REPAIR_MASK, repair) == MBOX_HBM_REPAIR_PENDING))
+		if (repairable != (repair == MBOX_HBM_REPAIR_PENDING))
 			return 0;
 		mask = MBOX_ECC_UNCORRECTED;
 	}
