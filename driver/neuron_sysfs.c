@@ -172,6 +172,7 @@ static int sysfs_sum(struct neuron_device *ndev, u32 first, unsigned int count, 
 static int sysfs_ecc_hbm(struct neuron_device *ndev, bool repairable, u64 *value)
 {
 	u32 mask = repairable ? MBOX_ECC_REPAIRABLE : MBOX_ECC_UNREPAIRABLE;
+	bool pending;
 	u32 repair;
 	int ret;
 
@@ -179,9 +180,9 @@ static int sysfs_ecc_hbm(struct neuron_device *ndev, bool repairable, u64 *value
 		ret = neuron_power_peek(ndev, MBOX_HBM_REPAIR, &repair);
 		if (ret)
 			return ret;
-		repair = FIELD_GET(MBOX_HBM_REPAIR_MASK, repair);
+		pending = FIELD_GET(MBOX_HBM_REPAIR_MASK, repair) == MBOX_HBM_REPAIR_PENDING;
 		*value = 0;
-		if (repairable != (repair == MBOX_HBM_REPAIR_PENDING))
+		if (repairable != pending)
 			return 0;
 		mask = MBOX_ECC_UNCORRECTED;
 	}
