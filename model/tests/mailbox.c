@@ -88,6 +88,15 @@ static void damaged_requests_get_no_answer(void **state)
 	assert_int_equal(response(f, 10)->error, MBOX_OK);
 }
 
+/* By mailbox, until the device is ready again. */
+static void reset(struct fixture *f, uint32_t type)
+{
+	misc_write(f, MBOX_RESET, type);
+	misc_write(f, MBOX_TRIGGER, 1);
+	wait_for(misc_read(f, MBOX_RESET) == 0);
+	wait_for(!(misc_read(f, MBOX_STATUS) & MBOX_STATUS_NOT_READY));
+}
+
 static void device_reset_by_mailbox(void **state)
 {
 	struct fixture *f = *state;
@@ -98,10 +107,7 @@ static void device_reset_by_mailbox(void **state)
 		misc_write(f, reg, 0x04020303 + reg);
 	apb_write(f, V3_APB_UDMA(128) + UDMA_CHANGE_STATE, UDMA_CHANGE_NORMAL);
 	nm_bar_write(f->dev, EXI_BAR, EXI_UDMA_ROUTE(1, 1), 4, EXI_VECTOR_ENABLE);
-	misc_write(f, MBOX_RESET, MBOX_RESET_DEVICE);
-	misc_write(f, MBOX_TRIGGER, 1);
-	wait_for(misc_read(f, MBOX_RESET) == 0);
-	wait_for(!(misc_read(f, MBOX_STATUS) & MBOX_STATUS_NOT_READY));
+	reset(f, MBOX_RESET_DEVICE);
 	assert_int_equal(apb_read(f, V3_APB_UDMA(128) + UDMA_STATE), 0);
 	assert_int_equal(nm_bar_read(f->dev, EXI_BAR, EXI_UDMA_ROUTE(1, 1), 4), 0);
 	assert_int_equal(misc_read(f, MBOX_RUNTIME_0), 3);
@@ -119,10 +125,7 @@ static void core_reset_leaves_the_others(void **state)
 	apb_write(f, V3_APB_UDMA(128) + UDMA_CHANGE_STATE, UDMA_CHANGE_NORMAL);
 	apb_write(f, V3_APB_CORE_NOTIFY(1) + NQ_BASE_LO, 64);
 	misc_write(f, MBOX_RESET_MAP, 0x020202);
-	misc_write(f, MBOX_RESET, MBOX_RESET_CORES);
-	misc_write(f, MBOX_TRIGGER, 1);
-	wait_for(misc_read(f, MBOX_RESET) == 0);
-	wait_for(!(misc_read(f, MBOX_STATUS) & MBOX_STATUS_NOT_READY));
+	reset(f, MBOX_RESET_CORES);
 	assert_int_equal(apb_read(f, V3_APB_UDMA(0) + UDMA_STATE), 0x1111);
 	assert_int_equal(apb_read(f, V3_APB_UDMA(16) + UDMA_STATE), 0);
 	assert_int_equal(apb_read(f, V3_APB_UDMA(128) + UDMA_STATE), 0x1111);
@@ -130,10 +133,7 @@ static void core_reset_leaves_the_others(void **state)
 	/* With the engine of its SEng that copies for the host, as newer drivers may ask. */
 	apb_write(f, V3_APB_UDMA(129) + UDMA_CHANGE_STATE, UDMA_CHANGE_NORMAL);
 	misc_write(f, MBOX_RESET_MAP_HI, 1);
-	misc_write(f, MBOX_RESET, MBOX_RESET_CORES);
-	misc_write(f, MBOX_TRIGGER, 1);
-	wait_for(misc_read(f, MBOX_RESET) == 0);
-	wait_for(!(misc_read(f, MBOX_STATUS) & MBOX_STATUS_NOT_READY));
+	reset(f, MBOX_RESET_CORES);
 	assert_int_equal(apb_read(f, V3_APB_UDMA(128) + UDMA_STATE), 0);
 	assert_int_equal(apb_read(f, V3_APB_UDMA(129) + UDMA_STATE), 0x1111);
 	misc_write(f, MBOX_RESET, 9);
