@@ -16,159 +16,9 @@
 
 #include "device.h"
 #include "timing.h"
+#include "udma_priv.h"
 
 #define TURN 64
-
-#define RW1(off)	       REG_(#off, REG_RW, off, 0, 0, 0, 0)
-#define RW1R(off, rst)	       REG_(#off, REG_RW, off, 0, 0, rst, 0)
-#define RO1(off, rst)	       REG_(#off, REG_RO, off, 0, 0, rst, 0)
-#define WO1(off)	       REG_(#off, REG_WO, off, 0, 0, 0, 0)
-#define RWN(off, n, step, rst) REG_(#off, REG_RW, off, n, step, rst, 0)
-#define WON(off, n, step)      REG_(#off, REG_WO, off, n, step, 0, 0)
-
-/* Registers that the code looks at, and their places in the table. */
-enum {
-	R_STATE, /* + half */
-	R_CHANGE = R_STATE + HALVES,
-	R_ERR_MASK = R_CHANGE + HALVES,
-	R_PREF_2 = R_ERR_MASK + HALVES,
-	R_CFG_LEN = R_PREF_2 + HALVES,
-	R_COMP_CFG_1C,
-	R_Q_CFG, /* + half, from here on one value a queue */
-	R_Q_STATUS = R_Q_CFG + HALVES,
-	R_Q_BASE_LO = R_Q_STATUS + HALVES,
-	R_Q_BASE_HI = R_Q_BASE_LO + HALVES,
-	R_Q_LEN = R_Q_BASE_HI + HALVES,
-	R_Q_HEAD = R_Q_LEN + HALVES,
-	R_Q_TAIL_INC = R_Q_HEAD + HALVES,
-	R_Q_TAIL = R_Q_TAIL_INC + HALVES,
-	R_Q_CURRENT = R_Q_TAIL + HALVES,
-	R_Q_COMP_LO = R_Q_CURRENT + HALVES,
-	R_Q_COMP_HI = R_Q_COMP_LO + HALVES,
-	R_Q_COMP_HEAD = R_Q_COMP_HI + HALVES,
-	R_Q_COMP_CFG = R_Q_COMP_HEAD + HALVES,
-	R_Q_SW_CTRL = R_Q_COMP_CFG + HALVES,
-	R_CAUSE = R_Q_SW_CTRL + HALVES, /* primary, then secondary, then bus IOFICs */
-	R_CAUSE_SET = R_CAUSE + 3,
-	R_MASK = R_CAUSE_SET + 3,
-	R_MASK_CLEAR = R_MASK + 3,
-	R_IOFIC_STATUS = R_MASK_CLEAR + 3,
-	R_CONTROL = R_IOFIC_STATUS + 3,
-	R_ABORT_MASK = R_CONTROL + 3,
-	R_AXI_Q_ERROR = R_ABORT_MASK + 3, /* a value a queue */
-	R_PLAIN, /* registers that only keep their value */
-};
-
-enum iofic { PRIMARY, SECONDARY, BUS };
-
-#define BUS_IOFICS     7
-#define BUS_IOFIC_STEP (UDMA_GEN_IOFIC_M2S_DATA_RD - UDMA_GEN_IOFIC_M2S_DESC_RD)
-
-#define QUEUES_MASK(row, acc, reg, msk)                                                 \
-	[row + M2S] = REG_(#reg, acc, UDMA_M2S + UDMA_Q(0) + (reg), UDMA_QUEUES,        \
-			   UDMA_Q(1) - UDMA_Q(0), 0, msk),                              \
-	       [row + S2M] = REG_(#reg, acc, UDMA_S2M + UDMA_Q(0) + (reg), UDMA_QUEUES, \
-				  UDMA_Q(1) - UDMA_Q(0), 0, msk)
-#define QUEUES(row, acc, reg) QUEUES_MASK(row, acc, reg, 0)
-
-#define IOFIC(row, acc, reg, rst)                                                                  \
-	[row + PRIMARY] = REG_(#reg, acc, UDMA_GEN + UDMA_GEN_IOFIC(0) + (reg), UDMA_IOFIC_GROUPS, \
-			       UDMA_IOFIC_BYTES, rst, 0),                                          \
-	       [row + SECONDARY] = REG_(#reg, acc, UDMA_GEN + UDMA_GEN_IOFIC_2(0) + (reg),         \
-					UDMA_IOFIC_GROUPS_2, UDMA_IOFIC_BYTES, rst, 0),            \
-	       [row + BUS] = REG_(#reg, acc, UDMA_GEN + UDMA_GEN_IOFIC_M2S_DESC_RD + (reg),        \
-				  BUS_IOFICS, BUS_IOFIC_STEP, rst, 0)
-
-static const struct reg udma_regs[] = {
-	[R_STATE + M2S] = RO1(UDMA_M2S + UDMA_STATE, 0),
-	[R_STATE + S2M] = RO1(UDMA_S2M + UDMA_STATE, 0),
-	[R_CHANGE + M2S] = WO1(UDMA_M2S + UDMA_CHANGE_STATE),
-	[R_CHANGE + S2M] = WO1(UDMA_S2M + UDMA_CHANGE_STATE),
-	[R_ERR_MASK + M2S] = RW1(UDMA_M2S + UDMA_ERR_LOG_MASK),
-	[R_ERR_MASK + S2M] = RW1(UDMA_S2M + UDMA_ERR_LOG_MASK),
-	[R_PREF_2 + M2S] = RW1(UDMA_M2S + UDMA_PREF_CFG_2),
-	[R_PREF_2 + S2M] = RW1(UDMA_S2M + UDMA_PREF_CFG_2),
-	[R_CFG_LEN] = RW1R(UDMA_M2S + UDMA_M2S_CFG_LEN, UDMA_M2S_CFG_LEN_MAX),
-	[R_COMP_CFG_1C] = RW1R(UDMA_S2M + UDMA_S2M_COMP_CFG_1C, UDMA_CDESC_BYTES / 4),
-	[R_Q_CFG + M2S] = RWN(UDMA_M2S + UDMA_Q(0) + UDMA_Q_CFG, UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0),
-			      UDMA_Q_CFG_RESET),
-	[R_Q_CFG + S2M] = RWN(UDMA_S2M + UDMA_Q(0) + UDMA_Q_CFG, UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0),
-			      UDMA_Q_CFG_RESET),
-	QUEUES(R_Q_STATUS, REG_RO, UDMA_Q_STATUS),
-	QUEUES_MASK(R_Q_BASE_LO, REG_RW, UDMA_Q_BASE_LO, UDMA_Q_BASE_LO_MASK),
-	QUEUES(R_Q_BASE_HI, REG_RW, UDMA_Q_BASE_HI),
-	QUEUES_MASK(R_Q_LEN, REG_RW, UDMA_Q_LEN, UDMA_PTR_INDEX),
-	QUEUES(R_Q_HEAD, REG_RO, UDMA_Q_HEAD),
-	QUEUES(R_Q_TAIL_INC, REG_WO, UDMA_Q_TAIL_INC),
-	QUEUES(R_Q_TAIL, REG_RO, UDMA_Q_TAIL),
-	QUEUES(R_Q_CURRENT, REG_RO, UDMA_Q_CURRENT),
-	QUEUES_MASK(R_Q_COMP_LO, REG_RW, UDMA_Q_COMP_LO, UDMA_Q_BASE_LO_MASK),
-	QUEUES(R_Q_COMP_HI, REG_RW, UDMA_Q_COMP_HI),
-	QUEUES(R_Q_COMP_HEAD, REG_RO, UDMA_Q_COMP_HEAD),
-	[R_Q_COMP_CFG + M2S] = RWN(UDMA_M2S + UDMA_Q(0) + UDMA_M2S_Q_COMP_CFG, UDMA_QUEUES,
-				   UDMA_Q(1) - UDMA_Q(0), 0),
-	[R_Q_COMP_CFG + S2M] = RWN(UDMA_S2M + UDMA_Q(0) + UDMA_S2M_Q_COMP_CFG, UDMA_QUEUES,
-				   UDMA_Q(1) - UDMA_Q(0), 0),
-	[R_Q_SW_CTRL + M2S] =
-		WON(UDMA_M2S + UDMA_Q(0) + UDMA_M2S_Q_SW_CTRL, UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0)),
-	[R_Q_SW_CTRL + S2M] =
-		WON(UDMA_S2M + UDMA_Q(0) + UDMA_S2M_Q_SW_CTRL, UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0)),
-	IOFIC(R_CAUSE, REG_RW, UDMA_IOFIC_CAUSE, 0),
-	IOFIC(R_CAUSE_SET, REG_WO, UDMA_IOFIC_CAUSE_SET, 0),
-	IOFIC(R_MASK, REG_RW, UDMA_IOFIC_MASK, UINT32_MAX),
-	IOFIC(R_MASK_CLEAR, REG_WO, UDMA_IOFIC_MASK_CLEAR, 0),
-	IOFIC(R_IOFIC_STATUS, REG_RO, UDMA_IOFIC_STATUS, 0),
-	IOFIC(R_CONTROL, REG_RW, UDMA_IOFIC_CONTROL, 0),
-	IOFIC(R_ABORT_MASK, REG_RW, UDMA_IOFIC_ABORT_MASK, UINT32_MAX),
-	[R_AXI_Q_ERROR] = REG_("UDMA_GEN_AXI_Q_ERROR", REG_RO, UDMA_GEN + UDMA_GEN_AXI_Q_ERROR(0),
-			       UDMA_QUEUES, UDMA_GEN_AXI_Q_ERROR(1) - UDMA_GEN_AXI_Q_ERROR(0), 0,
-			       0),
-
-	/* M2S */
-	[R_PLAIN] = RWN(UDMA_M2S + UDMA_M2S_AXI_COMP_WR_CFG_1, 7, 4, 0),
-	RW1(UDMA_M2S + UDMA_AXI_DESC_RD_CFG_3),
-	RW1(UDMA_M2S + UDMA_M2S_AXI_DESC_WR_CFG_1),
-	RW1(UDMA_M2S + UDMA_M2S_AXI_OSTAND),
-	RW1(UDMA_M2S + UDMA_M2S_STREAM_CFG),
-	RW1(UDMA_M2S + UDMA_PREF_CFG_1),
-	RW1(UDMA_M2S + UDMA_PREF_CFG_3),
-	RW1R(UDMA_M2S + UDMA_M2S_DATA_CFG, HW_SET(UDMA_M2S_DATA_MAX_PACKETS, 0x100u)),
-	RW1(UDMA_M2S + UDMA_M2S_RLIMIT_MASK),
-	RW1(UDMA_M2S + UDMA_M2S_COMP_ACK),
-	RO1(UDMA_M2S + UDMA_M2S_DMA_VERSION, UDMA_REVISION),
-	RWN(UDMA_M2S + UDMA_Q(0) + UDMA_Q_PREF_CFG, UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0), 0),
-	RWN(UDMA_M2S + UDMA_Q(0) + UDMA_M2S_Q_RLIMIT_MASK, UDMA_QUEUES, UDMA_Q(1) - UDMA_Q(0),
-	    UDMA_M2S_Q_RLIMIT_RESET),
-	/* S2M */
-	RWN(UDMA_S2M + UDMA_S2M_AXI_DATA_WR_CFG_1, 7, 4, 0),
-	RW1(UDMA_S2M + UDMA_AXI_DESC_RD_CFG_3),
-	RWN(UDMA_S2M + UDMA_S2M_AXI_DESC_WR_CFG_1, 4, 4, 0),
-	RW1(UDMA_S2M + UDMA_S2M_STREAM_CFG),
-	RW1(UDMA_S2M + UDMA_PREF_CFG_1),
-	RW1(UDMA_S2M + UDMA_PREF_CFG_3),
-	RW1(UDMA_S2M + UDMA_S2M_PREF_CFG_4),
-	RW1(UDMA_S2M + UDMA_S2M_COMP_ACK),
-	/* general */
-	RW1(UDMA_GEN + UDMA_GEN_AXI_TIMEOUT),
-	RWN(UDMA_GEN + UDMA_GEN_AXI_ERR_TABLE(0), UDMA_GEN_AXI_ERR_TABLES * 16, 4, 0),
-	RWN(UDMA_GEN + UDMA_GEN_AXI_ERR_ADDR(0), UDMA_GEN_AXI_ERR_TABLES * 2, 4, 0),
-	RWN(UDMA_GEN + UDMA_GEN_AXI_Q_STATE(0), UDMA_QUEUES,
-	    UDMA_GEN_AXI_Q_STATE(1) - UDMA_GEN_AXI_Q_STATE(0), 0),
-	RWN(UDMA_GEN + UDMA_GEN_AXI_Q_CFG(0), UDMA_QUEUES,
-	    UDMA_GEN_AXI_Q_CFG(1) - UDMA_GEN_AXI_Q_CFG(0), 0),
-	RW1(UDMA_GEN + UDMA_GEN_SPARE_0),
-	RW1(UDMA_GEN + UDMA_GEN_SPARE_1),
-	RW1R(UDMA_GEN + UDMA_GEN_SPARE_ONES_0, UINT32_MAX),
-	RW1R(UDMA_GEN + UDMA_GEN_SPARE_ONES_1, UINT32_MAX),
-	RWN(UDMA_GEN_EX + UDMA_GEN_EX_TX_SEL(0), UDMA_QUEUES,
-	    UDMA_GEN_EX_TX_SEL(1) - UDMA_GEN_EX_TX_SEL(0), 0),
-	RWN(UDMA_GEN_EX + UDMA_GEN_EX_RX_SEL(0, 0), UDMA_QUEUES,
-	    UDMA_GEN_EX_RX_SEL(1, 0) - UDMA_GEN_EX_RX_SEL(0, 0), 0),
-	RWN(UDMA_GEN_EX + UDMA_GEN_EX_RX_SEL(0, 1), UDMA_QUEUES,
-	    UDMA_GEN_EX_RX_SEL(1, 0) - UDMA_GEN_EX_RX_SEL(0, 0), 0),
-	RWN(UDMA_GEN_EX + UDMA_GEN_EX_RX_SEL(0, 2), UDMA_QUEUES,
-	    UDMA_GEN_EX_RX_SEL(1, 0) - UDMA_GEN_EX_RX_SEL(0, 0), 0),
-};
 
 static const char *const half_name[HALVES] = { "M2S", "S2M" };
 
@@ -815,7 +665,7 @@ int nm_udma_init(struct nm_device *dev, struct block *b)
 	u->block = b;
 	b->ops.read = udma_read;
 	b->ops.write = udma_write;
-	if (nm_block_init(b, udma_regs, sizeof(udma_regs) / sizeof(udma_regs[0])))
+	if (nm_block_init(b, nm_udma_regs, nm_udma_regs_count))
 		return -ENOMEM;
 	nm_udma_reset(u);
 	return 0;
