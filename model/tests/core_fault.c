@@ -4,18 +4,6 @@
 
 /* --- hangs -------------------------------------------------------------------------------- */
 
-/* Starts a launch that hangs on queue 0 and returns when it does. */
-static void hang(struct rig *r)
-{
-	r->features = 0;
-	rig_put(r, 0, load_hanging(r), NULL, 0);
-	nm_core_sem_write(r->core, 6, NM_SEM_SET, 0);
-	rig_doorbell(r, 0);
-	wait_running(r);
-	nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
-	assert_int_equal(rig_reg(r, 0, EXI_Q_STATUS), EXI_Q_RUNNING);
-}
-
 static void test_hang_and_abort(void **state)
 {
 	struct rig *r = *state;

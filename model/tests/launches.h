@@ -64,4 +64,16 @@ static inline void wait_running(struct rig *r)
 	fail_msg("the launch does not start");
 }
 
+/* Starts a launch that hangs on queue 0 and returns when it does. */
+static inline void hang(struct rig *r)
+{
+	r->features = 0;
+	rig_put(r, 0, load_hanging(r), NULL, 0);
+	nm_core_sem_write(r->core, 6, NM_SEM_SET, 0);
+	rig_doorbell(r, 0);
+	wait_running(r);
+	nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+	assert_int_equal(rig_reg(r, 0, EXI_Q_STATUS), EXI_Q_RUNNING);
+}
+
 #endif /* TEST_LAUNCHES_H */

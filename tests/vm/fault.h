@@ -43,17 +43,11 @@ unsigned long fault_count(struct fault_fixture *f, const char *line_start, const
 
 /* Copies have the limit that holds when the driver takes the device. */
 void rebind(const char *address, const char *timeout_ms);
-
 void fault_close(int *fd);
-
 void neighbour_end(struct neighbour *n);
-
 int fault_setup(void **state);
-
 int fault_teardown(void **state);
-
 void need_control(void);
-
 void assert_works(int fd);
 
 /* How it ended, within the time. */
@@ -61,7 +55,6 @@ int wait_status(int fd, uint32_t sync);
 
 /* Somebody computes on a core of the first device, and has results there. */
 void neighbour_new(struct neighbour *n, uint32_t core);
-
 void neighbour_goes_on(const struct neighbour *n);
 
 /* What he had is there, what he started is done, and no faults are injected any more. */
