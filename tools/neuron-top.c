@@ -206,16 +206,17 @@ static int key_of(int c)
 	}
 }
 
-/* Keys until the time has come; false: the terminal has gone. */
+/*
+ * Keys until the time has come, and in any case those that were pressed before: where a look takes
+ * longer than a period the time has always come. False: the terminal has gone.
+ */
 static bool read_keys(struct top_ui *ui, uint64_t until)
 {
 	while (!ui->quit) {
 		uint64_t at = clock_ms();
 		int c;
 
-		if (at >= until)
-			return true;
-		timeout((int)(until - at));
+		timeout(at < until ? (int)(until - at) : 0);
 		c = getch();
 		if (c == ERR) {
 			/* Time is up, or there is nobody to press keys. */
@@ -223,6 +224,8 @@ static bool read_keys(struct top_ui *ui, uint64_t until)
 
 			if (poll(&in, 1, 0) > 0 && in.revents & (POLLHUP | POLLERR | POLLNVAL))
 				return false;
+			if (at >= until)
+				return true;
 			continue;
 		}
 		/* A new size arrives as a key; curses knows it by then. */
