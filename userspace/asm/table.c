@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The text form of each field. Mnemonics and engines are named in hw/neuron_isa.h. */
+#include <stddef.h>
+
+#include "neuron_program.h"
+#include "neuron_queue.h"
+#include "table.h"
+
+static const struct name dtypes[] = {
+	{ "uint64", ISA_UINT64 },
+	{ "int8", ISA_INT8 },
+	{ "uint8", ISA_UINT8 },
+	{ "int16", ISA_INT16 },
+	{ "uint16", ISA_UINT16 },
+	{ "bf16", ISA_BF16 },
+	{ "fp16", ISA_FP16 },
+	{ "int32", ISA_INT32 },
+	{ "uint32", ISA_UINT32 },
+	{ "fp32", ISA_FP32 },
+	{ "int64", ISA_INT64 },
+	{ "fp64", ISA_FP64 },
+	{ NULL, 0 },
+};
+
+static const struct name compute_types[] = {
+	{ "f32", ISA_CT_F32 }, { "i32", ISA_CT_I32 },	{ "i64", ISA_CT_I64 },
+	{ "f64", ISA_CT_F64 }, { "bits", ISA_CT_BITS }, { NULL, 0 },
+};
+
+static const struct name alu[] = {
+	{ "bypass", ISA_BYPASS },
+	{ "add", ISA_ADD },
+	{ "sub", ISA_SUB },
+	{ "mult", ISA_MULT },
+	{ "div", ISA_DIV },
+	{ "max", ISA_MAX },
+	{ "min", ISA_MIN },
+	{ "pow", ISA_POW },
+	{ "mod", ISA_MOD },
+	{ "is_eq", ISA_IS_EQ },
+	{ "is_ne", ISA_IS_NE },
+	{ "is_gt", ISA_IS_GT },
+	{ "is_ge", ISA_IS_GE },
+	{ "is_lt", ISA_IS_LT },
+	{ "is_le", ISA_IS_LE },
+	{ "logical_and", ISA_LOGICAL_AND },
+	{ "logical_or", ISA_LOGICAL_OR },
+	{ "logical_xor", ISA_LOGICAL_XOR },
+	{ "bit_and", ISA_BIT_AND },
+	{ "bit_or", ISA_BIT_OR },
+	{ "bit_xor", ISA_BIT_XOR },
+	{ "shl", ISA_SHL },
+	{ "shr", ISA_SHR },
+	{ "asr", ISA_ASR },
+	{ NULL, 0 },
+};
+_Static_assert(sizeof(alu) / sizeof(alu[0]) == ISA_ALU_OPS + 1, "an operator has no text");
+
+static const struct name act[] = {
+	{ "copy", ISA_ACT_COPY },
+	{ "exp", ISA_ACT_EXP },
+	{ "ln", ISA_ACT_LN },
+	{ "sqrt", ISA_ACT_SQRT },
+	{ "rsqrt", ISA_ACT_RSQRT },
+	{ "reciprocal", ISA_ACT_RECIPROCAL },
+	{ "square", ISA_ACT_SQUARE },
+	{ "abs", ISA_ACT_ABS },
+	{ "sign", ISA_ACT_SIGN },
+	{ "relu", ISA_ACT_RELU },
+	{ "sigmoid", ISA_ACT_SIGMOID },
+	{ "tanh", ISA_ACT_TANH },
+	{ "gelu", ISA_ACT_GELU },
+	{ "gelu_tanh", ISA_ACT_GELU_TANH },
+	{ "silu", ISA_ACT_SILU },
+	{ "softplus", ISA_ACT_SOFTPLUS },
+	{ "erf", ISA_ACT_ERF },
+	{ "sin", ISA_ACT_SIN },
+	{ "arctan", ISA_ACT_ARCTAN },
+	{ "dgelu", ISA_ACT_DGELU },
+	{ "dgelu_tanh", ISA_ACT_DGELU_TANH },
+	{ "dsilu", ISA_ACT_DSILU },
+	{ "floor", ISA_ACT_FLOOR },
+	{ "ceil", ISA_ACT_CEIL },
+	{ "round", ISA_ACT_ROUND },
+	{ "trunc", ISA_ACT_TRUNC },
+	{ "cos", ISA_ACT_COS },
+	{ "log1p", ISA_ACT_LOG1P },
+	{ "expm1", ISA_ACT_EXPM1 },
+	{ "mish", ISA_ACT_MISH },
+	{ NULL, 0 },
+};
+_Static_assert(sizeof(act) / sizeof(act[0]) == ISA_ACTS + 1, "a function has no text");
+
+static const struct name spaces[] = {
+	{ "sbuf", ISA_SPACE_SBUF },
+	{ "psum", ISA_SPACE_PSUM },
+	{ "slot", ISA_SPACE_SLOT },
+	{ NULL, 0 },
+};
+
+static const struct name slots[] = { { "const", ISA_SLOT_CONST }, { NULL, 0 } };
+
+static const struct name flags[] = {
+	{ "accum", ISA_F_ACCUM },   { "rev0", ISA_F_REV0 },
+	{ "rev1", ISA_F_REV1 },	    { "vec0", ISA_F_VEC0 },
+	{ "vec1", ISA_F_VEC1 },	    { "imm", ISA_F_IMM },
+	{ "notify", ISA_F_NOTIFY }, { NULL, 0 },
+};
+
+static const struct name kinds[] = {
+	{ "input", NPROG_SLOT_INPUT },	 { "output", NPROG_SLOT_OUTPUT },
+	{ "inout", NPROG_SLOT_INOUT },	 { "scratch", NPROG_SLOT_SCRATCH },
+	{ "scalar", NPROG_SLOT_SCALAR }, { NULL, 0 },
+};
+
+static const struct name rights[] = {
+	{ "read", EXI_SLOT_READ },
+	{ "write", EXI_SLOT_WRITE },
+	{ NULL, 0 },
+};
+
+#define SIZE(type, member) sizeof(((struct type *)0)->member)
+#define PART(text, type, member, how)                                                     \
+	.before = text, .at = offsetof(struct type, member), .bytes = SIZE(type, member), \
+	.kind = how
+#define NUMBER(text, type, member)	{ PART(text, type, member, PART_NUMBER) }
+#define SIGNED(text, type, member)	{ PART(text, type, member, PART_SIGNED) }
+#define NAMED(text, type, member, list) { PART(text, type, member, PART_NAMES), .names = list }
+#define FIXED(type, member, is)		{ PART("", type, member, PART_FIXED), .value = is }
+#define END				{ .before = "", .kind = PART_END }
+#define DIM(text, type, i)		NUMBER(text, type, count[i]), SIGNED("*", type, step[i])
+/* A dim that is left out, with those after it, where all are zero. */
+#define TAIL(text, type, i) \
+	{ PART(text, type, count[i], PART_NUMBER), .may_end = true }, SIGNED("*", type, step[i])
+
+static const struct part tile[] = {
+	NAMED("", isa_tile, space, spaces),
+	NAMED(":", isa_tile, dtype, dtypes),
+	NUMBER("[", isa_tile, part0),
+	NUMBER("+", isa_tile, nparts),
+	NUMBER("]@", isa_tile, offset),
+	DIM("/", isa_tile, 0),
+	DIM(",", isa_tile, 1),
+	DIM(",", isa_tile, 2),
+	DIM(",", isa_tile, 3),
+	END,
+};
+_Static_assert(ISA_TILE_DIMS == 4, "a dim of a tile has no text");
+
+static const struct part column[] = {
+	NAMED("", isa_column, space, spaces),
+	NAMED(":", isa_column, dtype, dtypes),
+	NUMBER("[", isa_column, part0),
+	NUMBER("]@", isa_column, offset),
+	END,
+};
+
+#define SIDE_DIMS                                                           \
+	NUMBER("@", isa_dma_side, offset), NUMBER("/", isa_dma_side, ndim), \
+		TAIL(",", isa_dma_side, 0), TAIL(",", isa_dma_side, 1),     \
+		TAIL(",", isa_dma_side, 2), TAIL(",", isa_dma_side, 3), TAIL(",", isa_dma_side, 4)
+_Static_assert(ISA_DMA_DIMS == 5, "a dim of a transfer has no text");
+
+static const struct part slot_side[] = {
+	FIXED(isa_dma_side, space, ISA_SPACE_SLOT),
+	NAMED("", isa_dma_side, slot, slots),
+	SIDE_DIMS,
+	END,
+};
+
+static const struct part chip_side[] = {
+	NAMED("", isa_dma_side, space, spaces),
+	NUMBER("[", isa_dma_side, part0),
+	NUMBER("+", isa_dma_side, nparts),
+	NUMBER("*", isa_dma_side, part_step),
+	NUMBER("]", isa_dma_side, slot),
+	SIDE_DIMS,
+	END,
+};
+
+static const struct part wait_ge[] = {
+	FIXED(isa_wait, kind, ISA_WAIT_GE),
+	NUMBER("s", isa_wait, sem),
+	NUMBER(">=", isa_wait, value),
+	END,
+};
+
+static const struct part update_add[] = {
+	FIXED(isa_update, kind, ISA_UPDATE_ADD),
+	NUMBER("s", isa_update, sem),
+	NUMBER("+", isa_update, value),
+	END,
+};
+
+/* Values of one field. */
+#define ROW(name, size, how, list)                                               \
+	static const struct part name[] = {                                      \
+		{ .before = "", .bytes = size, .kind = how, .names = list }, END \
+	}
+ROW(byte, 1, PART_NUMBER, NULL);
+ROW(word, 4, PART_NUMBER, NULL);
+ROW(quad, 8, PART_NUMBER, NULL);
+ROW(bits, 8, PART_HEX, NULL);
+ROW(flag_names, 1, PART_FLAGS, flags);
+ROW(alu_name, 1, PART_NAMES, alu);
+ROW(act_name, 1, PART_NAMES, act);
+ROW(compute_name, 1, PART_NAMES, compute_types);
+ROW(kind_name, 1, PART_NAMES, kinds);
+ROW(dtype_name, 1, PART_NAMES, dtypes);
+ROW(right_names, 4, PART_FLAGS, rights);
+ROW(slot_name, NPROG_SLOT_NAME_BYTES, PART_STRING, NULL);
+ROW(program_name, NPROG_NAME_BYTES, PART_STRING, NULL);
+
+#define OPERAND(key, type, member, in, parts) \
+	{ key, offsetof(struct type, member), SIZE(type, member), in, parts }
+#define INST(key, member, in, parts) OPERAND(key, isa_inst, member, in, parts)
+#define NO_MORE			     { NULL, 0, 0, 0, NULL }
+
+const struct operand asm_inst_operands[] = {
+	INST("flags", flags, IN_ALL, flag_names),
+	INST("elem", elem_bytes, IN_ALL, byte),
+	INST("queue", dma_queue, IN_ALL, byte),
+	INST("to_slot", dma.dst, IN_DMA, slot_side),
+	INST("to", dma.dst, IN_DMA, chip_side),
+	INST("from_slot", dma.src, IN_DMA, slot_side),
+	INST("from", dma.src, IN_DMA, chip_side),
+	INST("type", compute.compute_type, IN_COMPUTE, compute_name),
+	INST("func", compute.op0, IN_ACT, act_name),
+	INST("op0", compute.op0, IN_ALU, alu_name),
+	INST("op1", compute.op1, IN_COMPUTE, alu_name),
+	INST("axes", compute.n_axes, IN_COMPUTE, byte),
+	INST("dst", compute.dst, IN_COMPUTE, tile),
+	INST("src0", compute.src0, IN_COMPUTE, tile),
+	INST("src1", compute.src1, IN_COMPUTE, tile),
+	INST("imm0", compute.imm0, IN_COMPUTE, bits),
+	INST("imm1", compute.imm1, IN_COMPUTE, bits),
+	INST("vec0", compute.vec0, IN_COMPUTE, column),
+	INST("vec1", compute.vec1, IN_COMPUTE, column),
+	INST("wait0", wait[0], IN_ALL, wait_ge),
+	INST("wait1", wait[1], IN_ALL, wait_ge),
+	INST("update0", update[0], IN_ALL, update_add),
+	INST("update1", update[1], IN_ALL, update_add),
+	INST("tag", tag, IN_ALL, word),
+	NO_MORE,
+};
+_Static_assert(ISA_WAITS == 2 && ISA_UPDATES == 2, "a wait or an update has no text");
+
+static const struct part slot_dims[] = {
+	{ .before = "", .at = 0, .bytes = 4 },	 { .before = ",", .at = 4, .bytes = 4 },
+	{ .before = ",", .at = 8, .bytes = 4 },	 { .before = ",", .at = 12, .bytes = 4 },
+	{ .before = ",", .at = 16, .bytes = 4 }, END,
+};
+_Static_assert(NPROG_DIMS_MAX == 5, "a dim of a slot has no text");
+
+const struct operand asm_slot_operands[] = {
+	OPERAND("name", nprog_slot, name, IN_ALL, slot_name),
+	OPERAND("kind", nprog_slot, kind, IN_ALL, kind_name),
+	OPERAND("rights", nprog_slot, rights, IN_ALL, right_names),
+	OPERAND("bytes", nprog_slot, min_bytes, IN_ALL, quad),
+	OPERAND("dtype", nprog_slot, dtype, IN_ALL, dtype_name),
+	OPERAND("ndim", nprog_slot, ndim, IN_ALL, byte),
+	OPERAND("dims", nprog_slot, dims, IN_ALL, slot_dims),
+	NO_MORE,
+};
+
+static const struct part version[] = {
+	{ .before = "", .at = 0, .bytes = 2 },
+	{ .before = ".", .at = 2, .bytes = 2 },
+	END,
+};
+
+const struct operand asm_header_operands[] = {
+	OPERAND("name", nprog_header, name, IN_ALL, program_name),
+	OPERAND("arch", nprog_header, arch, IN_ALL, word),
+	{ "version", offsetof(struct nprog_header, version_major), 4, IN_ALL, version },
+	NO_MORE,
+};

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Images to text and back, bit for bit; broken text is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "asm.h"
+#include "neuron_isa.h"
+
+static uint64_t seed = 1;
+
+static uint32_t any(void)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(seed >> 33);
+}
+
+static void *assemble(const char *text, size_t *size)
+{
+	struct neuron_asm_error error = { 0 };
+	void *image = NULL;
+
+	if (neuron_asm_parse(text, strlen(text), &image, size, &error))
+		fail_msg("%u:%u: %s", error.line, error.column, error.text);
+	return image;
+}
+
+/* Prints an instruction by way of an image that holds it, before a halt; the caller frees it. */
+static char *through(const struct isa_inst *inst)
+{
+	char text[512] = ".program arch=3 version=1.1\n.engine vector\n.inst ";
+	char *printed, *p = text + strlen(text);
+	void *image, *again;
+	size_t size, n;
+
+	for (size_t i = 0; i < sizeof(*inst); i++)
+		p += sprintf(p, "%02x", ((const uint8_t *)inst)[i]);
+	strcpy(p, "\nhalt\n");
+	image = assemble(text, &size);
+	printed = neuron_asm_print(image, size);
+	assert_non_null(printed);
+	again = assemble(printed, &n);
+	assert_int_equal(n, size);
+	assert_memory_equal(again, image, size);
+	free(again);
+	free(image);
+	return printed;
+}
+
+/* Every opcode that the header defines prints by a name. */
+static void all_named(void **state)
+{
+	char line[256];
+	unsigned int opcode, found = 0;
+	int in_enum = 0;
+	FILE *f = fopen(ISA_HEADER, "r");
+
+	(void)state;
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, "enum isa_opcode", 15))
+			in_enum = 1;
+		else if (line[0] == '}')
+			in_enum = 0;
+		if (in_enum && sscanf(line, " ISA_%*[A-Z_] = 0x%x", &opcode) == 1) {
+			const struct isa_inst inst = { .opcode = (uint8_t)opcode };
+			char *text = through(&inst);
+
+			if (!isa_opcode_name(opcode) || strstr(text, ".inst"))
+				fail_msg("no text: %s", line);
+			free(text);
+			found++;
+		}
+	}
+	fclose(f);
+	assert_true(found > 0);
+}
+
+/* Each byte of each opcode at its limits, and many at random. */
+static void fields(void **state)
+{
+	struct isa_inst inst;
+
+	(void)state;
+	for (uint32_t opcode = 0; opcode <= UINT8_MAX; opcode++)
+		for (size_t i = 1; i < sizeof(inst) && isa_opcode_name(opcode); i++)
+			for (int value = 1; value < 512; value = value * 2 + (value == 127)) {
+				memset(&inst, 0, sizeof(inst));
+				inst.opcode = (uint8_t)opcode;
+				((uint8_t *)&inst)[i] = (uint8_t)value;
+				free(through(&inst));
+			}
+	for (int i = 0; i < 5000; i++) {
+		for (size_t k = 0; k < sizeof(inst); k++)
+			((uint8_t *)&inst)[k] = any() % 3 ? (uint8_t)any() : 0;
+		free(through(&inst));
+	}
+}
+
+static const char sample[] = ".program name=\"a \\x22b\" arch=3 version=1.1 ; a comment\n"
+			     ".slot name=\"in0\" kind=input rights=read bytes=512 dtype=fp32 "
+			     "ndim=1 dims=128,0,0,0,0\n"
+			     ".engine vector\n"
+			     "\ttensor_scalar flags=rev0|vec1 op0=add op1=mult "
+			     "dst=sbuf:fp32[0+128]@0/1*0,1*0,1*0,512*-1 imm0=0x3f800000 "
+			     "wait0=s3>=7 tag=9\n"
+			     "\tdma elem=4 queue=1 to=sbuf[0+128*1]0@0/1,4*4 "
+			     "from_slot=const@0/1,4*4 update0=s5+1\n"
+			     "\thalt\n"
+			     ".const 00112233\n";
+
+static void whole(void **state)
+{
+	size_t size, n;
+	void *image = assemble(sample, &size);
+	char *text = neuron_asm_print(image, size);
+	void *again = assemble(text, &n);
+
+	(void)state;
+	assert_null(strstr(text, ".inst"));
+	assert_null(strstr(text, ".image"));
+	assert_int_equal(n, size);
+	assert_memory_equal(again, image, size);
+	free(again);
+	free(text);
+	free(image);
+}
+
+/* Damaged text is assembled or refused with a place, and never more. */
+static void fuzz(void **state)
+{
+	char text[sizeof(sample)];
+	struct neuron_asm_error error;
+	unsigned int refused = 0;
+	void *image;
+	size_t size;
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		const size_t length = any() % 8 ? sizeof(text) - 1 : any() % sizeof(text);
+		char *exact;
+
+		memcpy(text, sample, sizeof(text));
+		for (uint32_t k = any() % 4 + 1; k; k--)
+			text[any() % (sizeof(text) - 1)] =
+				any() % 2 ? (char)any() : sample[any() % (sizeof(text) - 1)];
+		exact = malloc(length + !length); /* no byte behind it may be read */
+		assert_non_null(exact);
+		memcpy(exact, text, length);
+		if (neuron_asm_parse(exact, length, &image, &size, &error)) {
+			assert_true(error.line && error.column && error.text[0]);
+			refused++;
+		}
+		free(image);
+		free(exact);
+	}
+	assert_true(refused > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_named),
+		cmocka_unit_test(fields),
+		cmocka_unit_test(whole),
+		cmocka_unit_test(fuzz),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
