@@ -19,6 +19,7 @@ struct assembly {
 	struct bytes slots, constants, image;
 	struct bytes stream[EXI_ENGINES];
 	uint32_t engine; /* EXI_ENGINES: none named yet */
+	bool headed; /* .program has been */
 };
 
 static uint8_t *grow(struct reader *r, struct bytes *b, size_t n)
@@ -134,9 +135,8 @@ static bool put_inst(struct assembly *a, int n)
 		r->at += n;
 		return asm_operands(r, asm_inst_operands, asm_places(opcode), inst);
 	}
-	return asm_fail(r, r->at,
-			"'%.*s' is no instruction or directive; see userspace/asm/table.c", n,
-			r->at);
+	return asm_fail(r, r->at, "'%.*s' is no instruction or directive; see docs/program-text.md",
+			n, r->at);
 }
 
 static bool put_line(struct assembly *a)
@@ -149,6 +149,9 @@ static bool put_line(struct assembly *a)
 		return true;
 	n = asm_word(r);
 	if (is_word(r, n, ".program")) {
+		if (a->headed)
+			return asm_fail(r, r->at, ".program stands above already; write it once");
+		a->headed = true;
 		r->at += n;
 		return asm_operands(r, asm_header_operands, IN_ALL, (uint8_t *)&a->header);
 	}

@@ -194,7 +194,7 @@ static bool value(struct reader *r, const struct operand *o, uint8_t *at)
 				break;
 			return asm_fail(r, r->at,
 					"'%.*s' stands where %s= has '%s'; see its form in "
-					"userspace/asm/table.c",
+					"docs/program-text.md",
 					asm_word(r), r->at, o->key, p->before);
 		}
 		if (!part(r, p, at + p->at))
@@ -231,7 +231,7 @@ bool asm_operands(struct reader *r, const struct operand *table, unsigned int in
 		if (!o || r->at + n == r->end || r->at[n] != '=')
 			return asm_fail(r, start,
 					"'%.*s' is no operand of this line; write KEY=VALUE as in "
-					"userspace/asm/table.c",
+					"docs/program-text.md",
 					asm_word(r), start);
 		if (seen[o->at / 64] >> o->at % 64 & 1)
 			return asm_fail(r, start,

@@ -3,7 +3,7 @@
 #ifndef NEURON_ASM_PARSE_H
 #define NEURON_ASM_PARSE_H
 
-#include "asm.h"
+#include "neuron_asm.h"
 #include "table.h"
 
 struct reader {

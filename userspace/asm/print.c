@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "asm.h"
+#include "neuron_asm.h"
 #include "neuron_program_check.h"
 #include "table.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "asm.h"
+#include "neuron_asm.h"
 #include "neuron_isa.h"
 
 static uint64_t seed = 1;

@@ -3,7 +3,7 @@
  * Program images as text and back. What is printed assembles to the same
  * bytes, for every image: an instruction with a field that has no text is
  * printed as the bytes of .inst, an image of another layout than the
- * assembler's as those of .image. table.c has the form.
+ * assembler's as those of .image. The form: docs/program-text.md.
  */
 #ifndef NEURON_ASM_H
 #define NEURON_ASM_H
