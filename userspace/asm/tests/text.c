@@ -81,6 +81,44 @@ static void all_named(void **state)
 	assert_true(found > 0);
 }
 
+/* Each operand at its limits is text, the same as was read. */
+static void limits(void **state)
+{
+	static const char *const lines[] = {
+		"dma flags=accum|notify elem=255 queue=255 to_slot=65535@18446744073709551615/5,"
+		"4294967295*-2147483648,1*1,1*1,1*1,4294967295*2147483647 from_slot=const@0/0",
+		"dma to=psum[255+255*255]65535@1/0 from=sbuf[0+1*1]0@0/1,1*-1",
+		"tensor_scalar flags=rev0|rev1|vec0|vec1|imm type=bits op0=asr op1=is_le axes=255 "
+		"dst=psum:bf16[255+255]@4294967295/4294967295*-2147483648,1*1,1*1,1*2147483647 "
+		"imm0=0xffffffffffffffff imm1=0x1 vec0=sbuf:fp32[255]@4294967295 "
+		"vec1=psum:int64[1]@1",
+		"tensor_tensor src0=sbuf:uint8[1+1]@1/0*1,0*0,0*0,0*0 "
+		"src1=psum:fp64[1+1]@1/0*1,0*0,0*0,0*0",
+		"activation type=f64 func=mish",
+		"activation func=exp op1=add",
+		"halt wait0=s255>=4294967295 wait1=s0>=1 update0=s255+255 update1=s0+1 "
+		"tag=4294967295",
+	};
+	char text[1024];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		size_t size;
+		void *image;
+		char *printed;
+
+		snprintf(text, sizeof(text),
+			 ".program arch=3 version=1.1\n.engine vector\n%s\nhalt\n", lines[i]);
+		image = assemble(text, &size);
+		printed = neuron_asm_print(image, size);
+		assert_non_null(printed);
+		if (!strstr(printed, lines[i]))
+			fail_msg("%s\nis printed as\n%s", lines[i], printed);
+		free(printed);
+		free(image);
+	}
+}
+
 /* Each byte of each opcode at its limits, and many at random. */
 static void fields(void **state)
 {
@@ -165,10 +203,8 @@ static void fuzz(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_named),
-		cmocka_unit_test(fields),
-		cmocka_unit_test(whole),
-		cmocka_unit_test(fuzz),
+		cmocka_unit_test(all_named), cmocka_unit_test(limits), cmocka_unit_test(fields),
+		cmocka_unit_test(whole),     cmocka_unit_test(fuzz),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
