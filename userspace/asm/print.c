@@ -13,9 +13,7 @@
 
 static bool all_zero(const uint8_t *at, size_t n)
 {
-	while (n && !at[n - 1])
-		n--;
-	return !n;
+	return nprog_zero_until(at, (uint32_t)n) == n;
 }
 
 static void put_hex(FILE *out, const uint8_t *at, size_t n)
