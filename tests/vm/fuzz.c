@@ -42,6 +42,14 @@ static struct {
 static char device_path[64];
 static struct fuzz_stats *stats;
 
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 /* --- a process ----------------------------------------------------------------------------- */
 
 static void *thread_main(void *arg)
@@ -59,6 +67,7 @@ static _Noreturn void process_main(uint64_t seed)
 	struct itimerval soon = { .it_value.tv_usec = 500 };
 	pthread_t id;
 	bool alarms;
+	double end;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fuzz_signals();
@@ -71,7 +80,9 @@ static _Noreturn void process_main(uint64_t seed)
 			_exit(2);
 	}
 	alarms = fuzz_once_in(&own, 3);
-	for (unsigned int ms = fuzz_below(&own, LIFE_MAX_MS); ms; ms--) {
+	/* By the clock: a slow kernel needs far more than a millisecond for a round. */
+	end = now_s() + (double)fuzz_below(&own, LIFE_MAX_MS) / 1e3;
+	while (now_s() < end) {
 		struct timespec rest = { .tv_nsec = 1000000 };
 
 		/* One at a time: a slow kernel would do nothing but deliver them. */
@@ -87,14 +98,6 @@ static _Noreturn void process_main(uint64_t seed)
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static pid_t start_process(uint64_t seed)
 {
