@@ -20,6 +20,7 @@ struct assembly {
 	struct bytes stream[EXI_ENGINES];
 	uint32_t engine; /* EXI_ENGINES: none named yet */
 	bool headed; /* .program has been */
+	bool listed; /* and any other line that says a part of an image */
 };
 
 static uint8_t *grow(struct reader *r, struct bytes *b, size_t n)
@@ -48,23 +49,15 @@ static uint8_t *grow(struct reader *r, struct bytes *b, size_t n)
 	return at;
 }
 
-static int hex(char c)
-{
-	const char *const digits = "0123456789abcdef";
-	const char *at = c ? strchr(digits, c) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
 /* Bytes as pairs of digits up to the end of the line. */
 static bool put_hex(struct reader *r, struct bytes *b)
 {
 	while (asm_more(r)) {
-		const int high = hex(r->at[0]);
-		const int low = r->at + 1 < r->end ? hex(r->at[1]) : -1;
+		const int high = asm_digit(r->at[0]);
+		const int low = r->at + 1 < r->end ? asm_digit(r->at[1]) : 99;
 		uint8_t *at;
 
-		if (high < 0 || low < 0)
+		if (high > 15 || low > 15)
 			return asm_fail(r, r->at,
 					"'%.*s' is no byte; write pairs of the digits 0 to f",
 					asm_word(r), r->at);
@@ -139,15 +132,11 @@ static bool put_inst(struct assembly *a, int n)
 			n, r->at);
 }
 
-static bool put_line(struct assembly *a)
+static bool put_part(struct assembly *a, int n)
 {
 	struct reader *r = &a->r;
 	uint8_t *slot;
-	int n;
 
-	if (!asm_more(r))
-		return true;
-	n = asm_word(r);
 	if (is_word(r, n, ".program")) {
 		if (a->headed)
 			return asm_fail(r, r->at, ".program stands above already; write it once");
@@ -160,17 +149,42 @@ static bool put_line(struct assembly *a)
 		slot = grow(r, &a->slots, sizeof(struct nprog_slot));
 		return slot && asm_operands(r, asm_slot_operands, IN_ALL, slot);
 	}
-	if (is_word(r, n, ".const") || is_word(r, n, ".image")) {
-		struct bytes *b = r->at[1] == 'c' ? &a->constants : &a->image;
-
+	if (is_word(r, n, ".const")) {
 		r->at += n;
-		return put_hex(r, b);
+		return put_hex(r, &a->constants);
 	}
 	if (is_word(r, n, ".engine")) {
 		r->at += n;
 		return put_engine(a);
 	}
 	return put_inst(a, n);
+}
+
+/* One line of a text of .image lines, or of one that says an image part by part. */
+static bool put_line(struct assembly *a)
+{
+	struct reader *r = &a->r;
+	bool raw;
+	int n;
+
+	if (!asm_more(r))
+		return true;
+	n = asm_word(r);
+	raw = is_word(r, n, ".image");
+	if (raw ? a->listed : a->image.length > 0)
+		return asm_fail(r, r->at,
+				"'%.*s' stands with %s, and .image says all of an image; leave one "
+				"of them out",
+				n, r->at, raw ? "other lines" : ".image");
+	if (raw) {
+		r->at += n;
+		return put_hex(r, &a->image);
+	}
+	if (!a->headed && !is_word(r, n, ".program"))
+		return asm_fail(r, r->at, "'%.*s' stands before .program; write that line first", n,
+				r->at);
+	a->listed = true;
+	return put_part(a, n);
 }
 
 static uint64_t align_up(uint64_t n)

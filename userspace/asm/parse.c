@@ -41,7 +41,7 @@ int asm_word(const struct reader *r)
 	return n;
 }
 
-static int digit(char c)
+int asm_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -70,8 +70,8 @@ static bool digits(struct reader *r, uint64_t limit, uint64_t *value)
 	const char *first = r->at;
 
 	*value = 0;
-	for (; r->at < r->end && digit(*r->at) < (int)base; r->at++) {
-		const unsigned int d = (unsigned int)digit(*r->at);
+	for (; r->at < r->end && asm_digit(*r->at) < (int)base; r->at++) {
+		const unsigned int d = (unsigned int)asm_digit(*r->at);
 
 		if (*value > (limit - d) / base)
 			return asm_fail(r, start,
@@ -108,7 +108,7 @@ static bool named(struct reader *r, const struct part *p, uint8_t *at)
 {
 	int n = 0;
 
-	if (r->at < r->end && digit(*r->at) < 10)
+	if (r->at < r->end && asm_digit(*r->at) < 10)
 		return number(r, p, at);
 	while (r->at + n < r->end && is_name(r->at[n]) && n < 64)
 		n++;
@@ -143,10 +143,11 @@ static bool character(struct reader *r, uint8_t *out)
 		*out = (uint8_t)*r->at++;
 		return true;
 	}
-	if (r->end - r->at < 4 || r->at[1] != 'x' || digit(r->at[2]) > 15 || digit(r->at[3]) > 15)
+	if (r->end - r->at < 4 || r->at[1] != 'x' || asm_digit(r->at[2]) > 15 ||
+	    asm_digit(r->at[3]) > 15)
 		return asm_fail(r, r->at,
 				"'\\' is not followed by x and two digits; write it as \\x5c");
-	*out = (uint8_t)(digit(r->at[2]) << 4 | digit(r->at[3]));
+	*out = (uint8_t)(asm_digit(r->at[2]) << 4 | asm_digit(r->at[3]));
 	r->at += 4;
 	return true;
 }

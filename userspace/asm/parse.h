@@ -22,6 +22,9 @@ bool asm_more(struct reader *r);
 /* Length of the word at r->at: up to a blank or the end of the line. */
 int asm_word(const struct reader *r);
 
+/* Value of a digit, hexadecimal in either case; 99 for another character. */
+int asm_digit(char c);
+
 /* Reads KEY=VALUE to the end of the line into bytes. */
 bool asm_operands(struct reader *r, const struct operand *table, unsigned int in, uint8_t *bytes);
 
