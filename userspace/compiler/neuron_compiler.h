@@ -229,9 +229,6 @@ void nc_program_free(struct nc_program *program);
  */
 size_t nc_graph_dump(const nc_graph *graph, char *text, size_t size);
 
-/* The program as text, one line an instruction; as nc_graph_dump(). */
-size_t nc_program_dump(const struct nc_program *program, char *text, size_t size);
-
 #ifdef __cplusplus
 }
 #endif

@@ -90,6 +90,10 @@ const struct nc_target *test_target(void);
 const char *test_hazards(const struct nc_program *program, uint32_t n_slots, const uint32_t *memory,
 			 uint32_t max);
 
+/* listing.c: text of the program, to free(); fails the test unless it assembles to the same bytes
+ * and no instruction is printed as bytes. */
+char *test_listing(const struct nc_program *program);
+
 #define DIMS(...)  ((const int64_t[]){ __VA_ARGS__ })
 #define ND(...)	   ((uint32_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)))
 #define SHAPE(...) ND(__VA_ARGS__), DIMS(__VA_ARGS__)

@@ -94,19 +94,17 @@ static const char *check_gaps(struct tg *tg, const struct tslot *slot, const uin
 	return NULL;
 }
 
-static void print_program(const struct tg *tg)
+static void print_program(const struct tg *tg, const char *listing)
 {
-	size_t size = nc_program_dump(&tg->program, NULL, 0) + 1;
-	size_t graph_size = nc_graph_dump(tg->graph, NULL, 0) + 1;
-	char *text = malloc(size + graph_size);
+	size_t size = nc_graph_dump(tg->graph, NULL, 0) + 1;
+	char *text = malloc(size);
 
 	assert_non_null(text);
-	nc_graph_dump(tg->graph, text, graph_size);
+	nc_graph_dump(tg->graph, text, size);
 	print_error("seed %llu\n%s", (unsigned long long)tg->seed_shown, text);
-	nc_program_dump(&tg->program, text, size);
-	if (size < 20000)
-		print_error("%s", text);
 	free(text);
+	if (strlen(listing) < 20000)
+		print_error("%s", listing);
 }
 
 void tg_run(struct tg *tg)
@@ -115,6 +113,7 @@ void tg_run(struct tg *tg)
 	uint32_t memory[64];
 	char text[NC_ERROR_BYTES];
 	const char *error;
+	char *listing;
 	int err;
 
 	for (uint32_t i = 0; i < tg->n_slots; i++) {
@@ -129,6 +128,7 @@ void tg_run(struct tg *tg)
 	err = nc_compile(tg->graph, test_target(), &tg->program, text);
 	if (err)
 		fail_msg("nc_compile: %d, %s", err, text);
+	listing = test_listing(&tg->program);
 	error = test_hazards(&tg->program, tg->n_slots, memory, 3000);
 	if (!error)
 		error = test_device_run(&tg->program, tg->slots, tg->n_slots, results,
@@ -140,7 +140,8 @@ void tg_run(struct tg *tg)
 				error = check_gaps(tg, &tg->slots[i], results[i]);
 		}
 	if (error || getenv("NC_TEST_DUMP"))
-		print_program(tg);
+		print_program(tg, listing);
+	free(listing);
 	if (error)
 		fail_msg("%s", error);
 }
