@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "dump.h"
 #include "nrti.h"
 
 static struct {
@@ -221,6 +222,7 @@ static NRT_STATUS open_locked(void)
 		return nrti_error(NRT_INVALID, "%s", error);
 	}
 	nrti_log_setup(config);
+	nrti_dump_setup(config);
 	if (!runtime.atfork) {
 		pthread_atfork(NULL, NULL, in_child);
 		runtime.atfork = true;

@@ -150,6 +150,16 @@ static bool parse_exec_timeout(struct nrti_config *config, const char *value)
 	return true;
 }
 
+static bool parse_dump(struct nrti_config *config, const char *value)
+{
+	const size_t length = strlen(value);
+
+	if (length >= sizeof(config->dump))
+		return false;
+	memcpy(config->dump, value, length + 1);
+	return true;
+}
+
 static bool parse_model_chip(struct nrti_config *config, const char *value)
 {
 	static const char *const chips[] = { "trn1", "inf2", "trn2", "trn3" };
@@ -232,6 +242,11 @@ static const struct variable variables[] = {
 	{ "NEURON_RT_LOG_LOCATION", "console", "console or syslog", parse_log_location },
 	{ "NEURON_RT_EXEC_TIMEOUT", "120",
 	  "seconds after which a launch is stopped, up to 1000000; 0: never", parse_exec_timeout },
+	{ "NEURON_DUMP", "",
+	  "folder to which each program that is loaded is written, for neuron-objdump, at most "
+	  "1023 "
+	  "bytes long; empty: none",
+	  parse_dump },
 	{ "NEURON_MODEL_CHIP", "trn2", "chip of virtual devices: trn1, inf2, trn2 or trn3",
 	  parse_model_chip },
 	{ "NEURON_MODEL_CORES", "",

@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NRTI_CORES_MAX 1024
-#define NRTI_LNC_MAX   2
+#define NRTI_CORES_MAX	1024
+#define NRTI_LNC_MAX	2
+#define NRTI_DUMP_BYTES 1024 /* longest folder of NEURON_DUMP, with its NUL */
 
 enum nrti_transport_choice { NRTI_AUTO, NRTI_ACCEL, NRTI_MODEL };
 
@@ -30,6 +31,7 @@ struct nrti_config {
 	enum nrti_log_level log_level;
 	bool log_syslog;
 	uint64_t exec_timeout_ns; /* 0: never */
+	char dump[NRTI_DUMP_BYTES]; /* folder; empty: none */
 	uint32_t model_cores; /* 0: all of the chip */
 	char model_chip[8];
 	uint32_t model_devices;

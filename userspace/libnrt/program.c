@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dump.h"
 #include "neuron_program_check.h"
 #include "nrti.h"
 
@@ -118,6 +119,7 @@ NRT_STATUS nrtx_program_load(uint32_t core, const void *image, size_t bytes, nrt
 	status = check(c->device, image, bytes);
 	if (status)
 		return status;
+	nrti_dump(image, bytes);
 	program = make(image);
 	if (!program)
 		return nrti_errno(-ENOMEM, "loading a program");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Promises about the process: variables, fork(), several devices and threads. */
+#include <glob.h>
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -260,6 +261,57 @@ static void programs_are_reported(void **state)
 	unlink(path);
 	assert_non_null(strstr(text, "program 'ordered': 1 launches"));
 	assert_non_null(strstr(text, "semaphore 0 of vector 0"));
+}
+
+/* Loads one program twice, and then tries a folder that is none. */
+static int run_dumped(void *arg)
+{
+	nrtx_stream_t *stream;
+	size_t size;
+	void *image;
+
+	setenv("NEURON_DUMP", arg, 1);
+	CHECK(1, !nrtx_stream_create(0, 0, &stream));
+	for (int i = 0; i < 2; i++) {
+		image = two_engines(true, &size);
+		CHECK(2, !run_once(stream, image, size, NULL, 0));
+	}
+	nrtx_stream_destroy(stream);
+	return 0;
+}
+
+static void programs_are_dumped(void **state)
+{
+	char folder[] = "/tmp/neuron-dump-XXXXXX", pattern[64];
+	size_t size, n;
+	void *image, *got;
+	glob_t found;
+	FILE *f;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	in_child(run_dumped, folder);
+	snprintf(pattern, sizeof(pattern), "%s/*", folder);
+	assert_int_equal(glob(pattern, GLOB_PERIOD, NULL, &found), 0);
+	/* With the folder's own two names. */
+	assert_int_equal(found.gl_pathc, 3);
+	assert_non_null(strstr(found.gl_pathv[2], "/ordered-"));
+	assert_non_null(strstr(found.gl_pathv[2], ".nprog"));
+	image = two_engines(true, &size);
+	got = malloc(size + 1);
+	f = fopen(found.gl_pathv[2], "rb");
+	assert_non_null(f);
+	n = fread(got, 1, size + 1, f);
+	fclose(f);
+	assert_int_equal(n, size);
+	assert_memory_equal(got, image, size);
+	free(got);
+	free(image);
+	unlink(found.gl_pathv[2]);
+	globfree(&found);
+	rmdir(folder);
+	/* Without the folder, programs run all the same. */
+	in_child(run_dumped, folder);
 }
 
 /* --- fork ------------------------------------------------------------------------------------ */
@@ -535,6 +587,7 @@ int main(void)
 		cmocka_unit_test(variables_are_checked),
 		cmocka_unit_test(findings_become_errors),
 		cmocka_unit_test(programs_are_reported),
+		cmocka_unit_test(programs_are_dumped),
 		cmocka_unit_test(a_missing_device_is_explained),
 		cmocka_unit_test(fork_is_detected),
 		cmocka_unit_test(threads_do_not_disturb_each_other),
