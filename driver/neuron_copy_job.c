@@ -70,8 +70,8 @@ void neuron_copy_job_free(struct neuron_copy_job *job)
 		neuron_fence_free(job->done);
 	else
 		dma_fence_put(&job->done->base);
-	drm_gem_object_put(job->src);
-	drm_gem_object_put(job->dst);
+	neuron_bo_put_later(job->src);
+	neuron_bo_put_later(job->dst);
 	neuron_inflight_put(&job->queue->inflight);
 	neuron_file_put(job->nfile);
 	kfree(job);

@@ -419,6 +419,31 @@ static const struct drm_gem_object_funcs gem_funcs = {
 	.vm_ops = &gem_vm_ops,
 };
 
+static void bo_put_work(struct work_struct *work)
+{
+	struct neuron_bo *bo = container_of(work, struct neuron_bo, put_work);
+	struct drm_device *drm = bo->base.dev;
+
+	drm_gem_object_put(&bo->base);
+	drm_dev_put(drm);
+}
+
+/**
+ * neuron_bo_put_later - Drop a reference without freeing the buffer here
+ * @obj: the buffer, or NULL
+ *
+ * For free_job. A time-out waits for it, with fences to signal, so it must not take
+ * locks under which others allocate, as freeing does.
+ */
+void neuron_bo_put_later(struct drm_gem_object *obj)
+{
+	if (!obj || refcount_dec_not_one(&obj->refcount.refcount))
+		return;
+	/* Nobody else counts, so nobody else queues it. The file may go first. */
+	drm_dev_get(obj->dev);
+	queue_work(neuron_free_wq, &to_neuron_bo(obj)->put_work);
+}
+
 /**
  * neuron_bo_alloc - Make a buffer whose memory is still to come
  * @drm: device
@@ -437,6 +462,7 @@ struct neuron_bo *neuron_bo_alloc(struct drm_device *drm, size_t size, u32 flags
 	INIT_LIST_HEAD(&bo->lru);
 	INIT_LIST_HEAD(&bo->mapped);
 	INIT_LIST_HEAD(&bo->peers);
+	INIT_WORK(&bo->put_work, bo_put_work);
 	bo->base.funcs = &gem_funcs;
 	drm_gem_private_object_init(drm, &bo->base, size);
 	return bo;

@@ -4,6 +4,7 @@
 
 #include <linux/mutex.h>
 #include <linux/scatterlist.h>
+#include <linux/workqueue.h>
 
 #include <drm/drm_gem.h>
 
@@ -65,6 +66,8 @@ struct neuron_bo {
 	bool moved;
 	/** @scrub: Fence of the scrub of @hbm, counted; NULL for host memory. */
 	struct dma_fence *scrub;
+	/** @put_work: Drops the reference that neuron_bo_put_later() was given. */
+	struct work_struct put_work;
 };
 
 static inline struct neuron_bo *to_neuron_bo(struct drm_gem_object *obj)
@@ -80,6 +83,7 @@ static inline bool neuron_bo_is_in_hbm(const struct neuron_bo *bo)
 int neuron_gem_init(struct neuron_device *ndev);
 void neuron_gem_stop(struct neuron_device *ndev);
 struct neuron_bo *neuron_bo_from_user(struct neuron_file *nfile, size_t size, unsigned long addr);
+void neuron_bo_put_later(struct drm_gem_object *obj);
 bool neuron_bo_is_clean(struct neuron_bo *bo);
 struct neuron_bo *neuron_bo_alloc(struct drm_device *drm, size_t size, u32 flags);
 int neuron_bo_check_coherent(struct drm_device *drm, struct sg_table *sgt);

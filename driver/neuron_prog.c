@@ -88,6 +88,23 @@ void neuron_prog_put(struct neuron_prog *prog)
 	kref_put(&prog->ref, prog_release);
 }
 
+static void prog_put_work(struct work_struct *work)
+{
+	neuron_prog_put(container_of(work, struct neuron_prog, put_work));
+}
+
+/**
+ * neuron_prog_put_later - Drop a reference without freeing the program here
+ * @prog: the program
+ *
+ * For free_job, for the reason of neuron_bo_put_later(). The file stays as long as the program.
+ */
+void neuron_prog_put_later(struct neuron_prog *prog)
+{
+	if (!refcount_dec_not_one(&prog->ref.refcount))
+		queue_work(neuron_free_wq, &prog->put_work);
+}
+
 /**
  * neuron_prog_lookup - Find a program
  * @nfile: its file
@@ -167,6 +184,7 @@ static struct neuron_prog *prog_create(struct neuron_file *nfile, const void *im
 	}
 	WRITE_ONCE(prog->hbm.code, true);
 	kref_init(&prog->ref);
+	INIT_WORK(&prog->put_work, prog_put_work);
 	prog->nfile = neuron_file_get(nfile);
 	prog->const_bytes = le32_to_cpu(header->const_bytes);
 	prog_set_name(prog, header);

@@ -4,6 +4,7 @@
 
 #include <linux/atomic.h>
 #include <linux/kref.h>
+#include <linux/workqueue.h>
 
 #include "neuron_hbm.h"
 #include "neuron_program_check.h"
@@ -33,6 +34,8 @@ struct neuron_prog_slot {
 struct neuron_prog {
 	/** @ref: References. */
 	struct kref ref;
+	/** @put_work: Drops the reference that neuron_prog_put_later() was given. */
+	struct work_struct put_work;
 	/** @nfile: File that pays for it, counted. */
 	struct neuron_file *nfile;
 	/** @device_id: Names these bytes to the device; never used twice. */
@@ -58,6 +61,7 @@ struct neuron_prog {
 int neuron_prog_check(const void *image, u64 size, u32 arch, struct nprog_finding *finding);
 struct neuron_prog *neuron_prog_lookup(struct neuron_file *nfile, u32 id);
 void neuron_prog_put(struct neuron_prog *prog);
+void neuron_prog_put_later(struct neuron_prog *prog);
 void neuron_prog_print(struct neuron_file *nfile, struct drm_printer *p);
 
 int neuron_ioctl_program_load(struct drm_device *drm, void *data, struct drm_file *file);

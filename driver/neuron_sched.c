@@ -197,9 +197,9 @@ static void job_free(struct neuron_job *job)
 	if (!job->started)
 		neuron_fence_free(job->done);
 	for (i = 0; i < job->n_bos; i++)
-		drm_gem_object_put(job->bos[i].obj);
+		neuron_bo_put_later(job->bos[i].obj);
 	if (job->prog)
-		neuron_prog_put(job->prog);
+		neuron_prog_put_later(job->prog);
 	if (job->counted)
 		neuron_inflight_put(&job->ctx->inflight);
 	neuron_ctx_put(job->ctx);
