@@ -28,6 +28,7 @@
 #define ISA_PART_QUANTUM   32  /* a compute operand starts at partition 0, 32, 64 or 96 */
 #define ISA_TILE_DIMS      4
 #define ISA_DMA_DIMS       5
+#define ISA_DMA_ROW_DIMS   4   /* of each side of an indirect transfer */
 #define ISA_DMA_QUEUES     16  /* a core; transfers of one queue are made in order */
 #define ISA_SLOT_CONST     0xfffeu /* the program's own constants, read only */
 #define ISA_INST_BYTES     192
@@ -75,6 +76,8 @@ enum isa_opcode {
 	ISA_HALT = 0x01, /* end of stream; its waits hold back the end of the launch */
 	ISA_NOP = 0x02,  /* only waits and updates */
 	ISA_DMA = 0x08,  /* body: struct isa_dma */
+	ISA_DMA_GATHER = 0x09,  /* since 1.2; body: struct isa_dma_indirect: rows of src by index */
+	ISA_DMA_SCATTER = 0x0a, /* since 1.2; the same: rows of dst by index */
 
 	/* struct isa_compute; V vector, S scalar, G gpsimd, T tensor */
 	ISA_MEMSET = 0x10,        /* V S G: dst = imm0 */
@@ -230,6 +233,51 @@ struct isa_dma {
 	struct isa_dma_side src;
 };
 
+/* A side of an indirect transfer: struct isa_dma_side with fewer dims. */
+struct isa_dma_rows {
+	__u8 space;
+	__u8 ndim; /* 0..ISA_DMA_ROW_DIMS */
+	__le16 slot;
+	__u8 part0;
+	__u8 nparts;
+	__u8 part_step;
+	__u8 pad0;
+	__le64 offset;
+	__le64 step[ISA_DMA_ROW_DIMS];
+	__le32 count[ISA_DMA_ROW_DIMS];
+};
+
+/* Indices in SBUF, count of them in each of nparts partitions. */
+struct isa_dma_index {
+	__u8 space; /* ISA_SPACE_SBUF */
+	__u8 dtype; /* ISA_INT32, ISA_UINT32 */
+	__u8 part0;
+	__u8 nparts;
+	__le32 offset; /* bytes, aligned to the element */
+	__le32 count;  /* 1.. */
+	__le32 step;   /* elements, signed */
+};
+
+/*
+ * Moves as many rows as there are indices. Of the indexed side, a slot, the dims
+ * walk one row; row number index begins index * row_step behind offset, and
+ * rows 0..rows - 1 lie in the slot. The other side walks all rows, outermost.
+ */
+struct isa_dma_indirect {
+	struct isa_dma_rows dst;
+	struct isa_dma_rows src;
+	struct isa_dma_index index;
+	__le64 row_step; /* bytes, signed */
+	__le32 rows;     /* 1..; an index of this or more, or below 0, is out of bounds */
+	__u8 oob;
+#define ISA_OOB_ERROR 0 /* EXI_FAULT_INDEX before anything is moved */
+#define ISA_OOB_SKIP  1 /* the row is left out: its destination keeps what it has */
+	__u8 order; /* of the indices */
+#define ISA_INDEX_PARTITIONS 0 /* partition by partition */
+#define ISA_INDEX_FREE       1 /* the first of each partition, the second of each ... */
+	__u8 pad0[2];
+};
+
 struct isa_wait {
 	__u8 kind;
 #define ISA_WAIT_NONE 0
@@ -261,14 +309,15 @@ struct isa_inst {
 #define ISA_F_IMM   0x20u /* COPY_PREDICATED */
 #define ISA_F_NOTIFY 0x40u /* any, since 1.1: tell in the NQ_NOTIFY queue (neuron_notify.h) when its
 			    * effects are visible */
-	__u8 elem_bytes; /* DMA: 1, 2, 4 or 8; else 0 */
-	__u8 dma_queue;  /* DMA: 0..ISA_DMA_QUEUES - 1; else 0 */
+	__u8 elem_bytes; /* transfers: 1, 2, 4 or 8; else 0 */
+	__u8 dma_queue;  /* transfers: 0..ISA_DMA_QUEUES - 1; else 0 */
 	__le32 tag;      /* free for the compiler: index of the source operation */
 	struct isa_wait wait[ISA_WAITS];
 	struct isa_update update[ISA_UPDATES];
 	union {
 		struct isa_compute compute;
 		struct isa_dma dma;
+		struct isa_dma_indirect indirect;
 		__u8 body[160];
 	};
 };
@@ -296,6 +345,12 @@ static inline __u32 isa_dtype_bytes(__u32 dtype)
 	default:
 		return 0;
 	}
+}
+
+/* Whether an instruction is a transfer, which a DMA queue makes. */
+static inline int isa_is_dma(__u32 opcode)
+{
+	return opcode >= ISA_DMA && opcode <= ISA_DMA_SCATTER;
 }
 
 /* Name of an engine, NULL for an unknown one. */
@@ -327,6 +382,10 @@ static inline const char *isa_opcode_name(__u32 opcode)
 		return "nop";
 	case ISA_DMA:
 		return "dma";
+	case ISA_DMA_GATHER:
+		return "dma_gather";
+	case ISA_DMA_SCATTER:
+		return "dma_scatter";
 	case ISA_MEMSET:
 		return "memset";
 	case ISA_COPY:
@@ -361,6 +420,7 @@ static inline const char *isa_opcode_name(__u32 opcode)
 HW_ASSERT_SIZE(struct isa_tile, 40);
 HW_ASSERT_SIZE(struct isa_compute, 160);
 HW_ASSERT_SIZE(struct isa_dma, 160);
+HW_ASSERT_SIZE(struct isa_dma_indirect, 160);
 HW_ASSERT_SIZE(struct isa_inst, ISA_INST_BYTES);
 
 #endif /* NEURON_ISA_H */

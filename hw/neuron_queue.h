@@ -208,7 +208,9 @@ struct exi_trace {
 #define EXI_FAULT_PSUM_NO_START  17 /* matmul adds to what this launch has not started */
 #define EXI_FAULT_PSUM_EARLY_READ 18 /* matmul adds to a sum that was read already */
 #define EXI_FAULT_PSUM_MIXED     19 /* matmul adds to several sums, or to what is none */
-#define EXI_FAULTS               20
+#define EXI_FAULT_INDEX          20 /* since 1.2: index of an indirect transfer out of bounds;
+				     * value = index, sign extended, limit = rows; not of checking mode */
+#define EXI_FAULTS               21
 
 /* What a status says, as in docs/execution-interface.md. */
 static inline const char *exi_fault_text(__u32 status)
@@ -254,6 +256,8 @@ static inline const char *exi_fault_text(__u32 status)
 		return "matmul adds to a sum that was read already";
 	case EXI_FAULT_PSUM_MIXED:
 		return "matmul adds to several sums, or to what is none";
+	case EXI_FAULT_INDEX:
+		return "index of an indirect transfer out of bounds";
 	default:
 		return "unknown fault";
 	}

@@ -43,6 +43,7 @@ struct nm_span {
 	uint32_t mem;
 	uint16_t slot;
 	bool write;
+	bool may; /* bytes that may be read, but need not */
 	int64_t at;
 	uint64_t run;
 	unsigned int ndim;

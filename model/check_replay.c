@@ -257,7 +257,7 @@ static uint8_t psum_write(const struct nm_inst *inst)
 	if (inst->opcode == ISA_MATMUL)
 		return NM_PSUM_MATMUL;
 	/* A transfer keeps bits: what it brings may be a sum. */
-	if (inst->opcode == ISA_DMA)
+	if (isa_is_dma(inst->opcode))
 		return inst->dma->elem_bytes == 4 ? NM_PSUM_FP32 : NM_PSUM_OTHER;
 	if (inst->opcode < ISA_MEMSET)
 		return NM_PSUM_OTHER;
@@ -306,7 +306,7 @@ static void step(struct run *u, unsigned int e)
 		take_wait(u, id, &u->sem[inst->wait_sem[i]], inst->wait_value[i]);
 	copy(u, engine_clock(u, e), u->start);
 	engine_clock(u, e)[e] = n;
-	if (inst->opcode == ISA_DMA) {
+	if (isa_is_dma(inst->opcode)) {
 		actor = enter_queue(u, e, inst->dma->queue);
 		n = over_clock(u, actor)[actor] + 1;
 	}
@@ -377,7 +377,7 @@ static uint32_t number_actors(struct run *u)
 		const struct nm_stream *s = &u->r.program->stream[e];
 
 		for (uint32_t pc = 0; pc < s->count; pc++)
-			if (s->inst[pc].opcode == ISA_DMA && !u->actor[s->inst[pc].dma->queue][e])
+			if (isa_is_dma(s->inst[pc].opcode) && !u->actor[s->inst[pc].dma->queue][e])
 				u->actor[s->inst[pc].dma->queue][e] = (uint8_t)n++;
 	}
 	return n;

@@ -270,7 +270,7 @@ static void touch_row(struct nm_replay *r, const struct row *row)
 		}
 		if (!was.writer && write)
 			note(r, &r->verdict->written, row, skip, (end - i) * s->granule);
-		else if (!was.writer && !was.reader)
+		else if (!was.writer && !was.reader && !row->span->may)
 			note(r, &r->verdict->exposed, row, skip, (end - i) * s->granule);
 		for (uint64_t k = i; k < end; k++)
 			cell[k] = is;

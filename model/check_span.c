@@ -112,19 +112,38 @@ static unsigned int add_side(const struct nm_replay *r, struct nm_span *s,
 	return 1;
 }
 
+static void add_index(struct nm_span *s, const struct nm_index *ix)
+{
+	memset(s, 0, sizeof(*s));
+	s->mem = ISA_SPACE_SBUF;
+	s->slot = NM_SLOT_NONE;
+	s->run = sizeof(uint32_t);
+	s->at = ix->offset;
+	for (unsigned int i = 0; i < 2; i++)
+		add_dim(s, ix->count[i], ix->step[i]);
+	fold(s);
+}
+
+/* Of rows by index those that there are: which ones is not known before it runs. */
+static unsigned int dma_spans(const struct nm_replay *r, const struct nm_dma *dma,
+			      struct nm_span *s)
+{
+	unsigned int n = 0, added;
+
+	if (dma->index)
+		add_index(&s[n++], dma->index);
+	added = add_side(r, s + n, &dma->src, dma->elem_bytes, false);
+	s[n].may = added && dma->index && !dma->index->scatter;
+	n += added;
+	return n + add_side(r, s + n, &dma->dst, dma->elem_bytes, true);
+}
+
 unsigned int nm_spans(struct nm_replay *r, const struct nm_inst *inst,
 		      struct nm_span span[NM_SPANS_MAX])
 {
-	unsigned int n;
-
-	switch (inst->opcode) {
-	case ISA_HALT:
-	case ISA_NOP:
+	if (inst->opcode == ISA_HALT || inst->opcode == ISA_NOP)
 		return 0;
-	case ISA_DMA:
-		n = add_side(r, span, &inst->dma->src, inst->dma->elem_bytes, false);
-		return n + add_side(r, span + n, &inst->dma->dst, inst->dma->elem_bytes, true);
-	default:
-		return compute_spans(r, inst, span);
-	}
+	if (isa_is_dma(inst->opcode))
+		return dma_spans(r, inst->dma, span);
+	return compute_spans(r, inst, span);
 }

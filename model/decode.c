@@ -51,6 +51,8 @@ static size_t body_bytes(unsigned int opcode)
 {
 	if (opcode == ISA_DMA)
 		return sizeof(struct nm_dma);
+	if (isa_is_dma(opcode))
+		return sizeof(struct nm_dma) + sizeof(struct nm_index);
 	return has_compute(opcode) ? sizeof(struct nm_compute) : 0;
 }
 
@@ -94,12 +96,12 @@ static int decode_inst(struct nm_decoder *d, const struct isa_inst *in, struct n
 	out->opcode = in->opcode;
 	out->notify = in->flags & ISA_F_NOTIFY;
 	if (!has_compute(in->opcode) && in->opcode != ISA_HALT && in->opcode != ISA_NOP &&
-	    in->opcode != ISA_DMA)
+	    !isa_is_dma(in->opcode))
 		return nm_decode_fault(d, EXI_FAULT_BAD_OPCODE, in->opcode, d->engine);
 	ret = decode_sems(d, in, out);
 	if (ret)
 		return ret;
-	if (in->opcode != ISA_DMA && (in->elem_bytes || in->dma_queue))
+	if (!isa_is_dma(in->opcode) && (in->elem_bytes || in->dma_queue))
 		return nm_decode_fault(d, EXI_FAULT_BAD_OPERAND,
 				       in->elem_bytes ? in->elem_bytes : in->dma_queue, 0);
 	if (has_compute(in->opcode)) {
@@ -109,9 +111,9 @@ static int decode_inst(struct nm_decoder *d, const struct isa_inst *in, struct n
 	if (in->flags & ~ISA_F_NOTIFY)
 		return nm_decode_fault(d, EXI_FAULT_BAD_OPERAND, in->flags, ISA_F_NOTIFY);
 	nm_time_control(d->timing, out, d->engine);
-	if (in->opcode == ISA_DMA) {
+	if (isa_is_dma(in->opcode)) {
 		out->dma = body;
-		return nm_decode_dma(d, in, out, body);
+		return nm_decode_dma(d, in, body);
 	}
 	if (!is_zero(in->body, sizeof(in->body)))
 		return nm_decode_fault(d, EXI_FAULT_BAD_OPERAND, in->opcode, 0);

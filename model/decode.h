@@ -88,15 +88,35 @@ struct nm_side {
 	int64_t step[NM_WALK_DIMS];
 };
 
+struct nm_index;
+
+/* An indirect transfer's sides are all that it may touch. */
 struct nm_dma {
 	uint8_t elem_bytes;
 	uint8_t queue;
 	bool joint; /* both sides have the same dims */
 	uint64_t n; /* elements */
 	uint64_t cost_ps; /* of all descriptors together, on one DMA engine */
+	uint64_t lead_ps; /* before the first byte, in addition to what every transfer takes */
 	uint32_t engines; /* DMA engines that can share it, 1..16 */
 	uint64_t hbm_bytes; /* read and written there */
 	struct nm_side dst, src;
+	const struct nm_index *index; /* NULL: not indirect */
+};
+
+/* Rows by index: which, and how one of them is moved. */
+struct nm_index {
+	bool scatter; /* the rows of dst are indexed, else those of src */
+	bool skip; /* rows out of bounds are left out */
+	bool is_signed;
+	uint32_t rows; /* in bounds are 0..rows - 1 */
+	int64_t row_step; /* of the indexed side, bytes */
+	uint64_t n; /* indices */
+	int64_t offset; /* of the first in SBUF */
+	uint32_t count[2]; /* they follow each other by the second dim first */
+	int64_t step[2];
+	struct nm_side walk; /* outer dims of the other side: from row to row */
+	struct nm_dma row;
 };
 
 struct nm_inst {
@@ -166,7 +186,7 @@ struct nm_decoder {
 int nm_decode_fault(struct nm_decoder *d, uint16_t status, uint64_t value, uint64_t limit);
 int nm_decode_compute(struct nm_decoder *d, const struct isa_inst *in, struct nm_inst *out,
 		      struct nm_compute *c);
-int nm_decode_dma(struct nm_decoder *d, const struct isa_inst *in, struct nm_inst *out,
-		  struct nm_dma *dma);
+/* An indirect transfer's struct nm_index is behind dma. */
+int nm_decode_dma(struct nm_decoder *d, const struct isa_inst *in, struct nm_dma *dma);
 
 #endif /* NM_DECODE_H */

@@ -290,21 +290,12 @@ static bool is_transpose(const struct nm_dma *dma)
 	       (dma->dst.count[dst] % 128 == 0 || dma->dst.count[src] % 128 == 0);
 }
 
-int nm_decode_dma(struct nm_decoder *d, const struct isa_inst *in, struct nm_inst *out,
-		  struct nm_dma *dma)
+static int take_plain(struct nm_decoder *d, const struct isa_inst *in, struct nm_dma *dma)
 {
 	struct nm_side *dst = &dma->dst, *src = &dma->src;
 	uint64_t n_src;
 	int ret;
 
-	(void)out;
-	if (in->elem_bytes != 1 && in->elem_bytes != 2 && in->elem_bytes != 4 &&
-	    in->elem_bytes != 8)
-		return bad(d, in->elem_bytes, 8);
-	if (in->dma_queue >= ISA_DMA_QUEUES)
-		return bad(d, in->dma_queue, ISA_DMA_QUEUES);
-	dma->elem_bytes = in->elem_bytes;
-	dma->queue = in->dma_queue;
 	ret = take_side(d, &in->dma.dst, true, in->elem_bytes, dst, &dma->n);
 	if (ret)
 		return ret;
@@ -320,4 +311,182 @@ int nm_decode_dma(struct nm_decoder *d, const struct isa_inst *in, struct nm_ins
 	if (is_transpose(dma))
 		nm_time_transpose(d->timing, dma);
 	return 0;
+}
+
+/* --- rows by index --------------------------------------------------------------------- */
+
+/* Where the indices are. */
+static int take_index(struct nm_decoder *d, const struct isa_dma_indirect *in, struct nm_index *ix)
+{
+	const struct isa_dma_index *i = &in->index;
+	const int64_t bytes = (int64_t)isa_dtype_bytes(i->dtype), step = (int32_t)i->step * bytes;
+	const unsigned int free = in->order == ISA_INDEX_FREE ? 0 : 1;
+	struct extent e;
+
+	if (i->space != ISA_SPACE_SBUF)
+		return bad(d, i->space, ISA_SPACE_SBUF);
+	if (i->dtype != ISA_INT32 && i->dtype != ISA_UINT32)
+		return bad(d, i->dtype, ISA_UINT32);
+	if (i->nparts < 1 || i->nparts > ISA_PARTITIONS)
+		return bad(d, i->nparts, ISA_PARTITIONS);
+	if (i->part0 + i->nparts > ISA_PARTITIONS)
+		return nm_decode_fault(d, EXI_FAULT_TILE_BOUNDS, i->part0 + i->nparts - 1u,
+				       ISA_PARTITIONS);
+	if (i->count < 1 || i->count > NM_TILE_ELEMS)
+		return bad(d, i->count, NM_TILE_ELEMS);
+	if (i->offset % bytes)
+		return bad(d, i->offset, (uint64_t)bytes);
+	e.low = i->offset + (step < 0 ? step * (i->count - 1) : 0);
+	e.high = i->offset + (step > 0 ? step * (i->count - 1) : 0) + bytes;
+	if (e.low < 0)
+		return nm_decode_fault(d, EXI_FAULT_TILE_BOUNDS, (uint64_t)e.low, 0);
+	if (e.high > d->sbuf_bytes)
+		return nm_decode_fault(d, EXI_FAULT_TILE_BOUNDS, (uint64_t)e.high, d->sbuf_bytes);
+	if (in->oob > ISA_OOB_SKIP)
+		return bad(d, in->oob, ISA_OOB_SKIP);
+	if (in->order > ISA_INDEX_FREE)
+		return bad(d, in->order, ISA_INDEX_FREE);
+	if (in->pad0[0] || in->pad0[1])
+		return bad(d, in->pad0[0] | in->pad0[1], 0);
+	ix->skip = in->oob == ISA_OOB_SKIP;
+	ix->is_signed = i->dtype == ISA_INT32;
+	ix->offset = (int64_t)i->part0 * NM_SBUF_PITCH + i->offset;
+	ix->n = (uint64_t)i->nparts * i->count;
+	ix->count[free] = i->count;
+	ix->step[free] = step;
+	ix->count[!free] = i->nparts;
+	ix->step[!free] = NM_SBUF_PITCH;
+	return 0;
+}
+
+/* The side with room for one more dim. */
+static int widen(struct nm_decoder *d, const struct isa_dma_rows *in, struct isa_dma_side *out)
+{
+	if (in->ndim > ISA_DMA_ROW_DIMS)
+		return bad(d, in->ndim, ISA_DMA_ROW_DIMS);
+	*out = (struct isa_dma_side){ .space = in->space,
+				      .ndim = in->ndim,
+				      .slot = in->slot,
+				      .part0 = in->part0,
+				      .nparts = in->nparts,
+				      .part_step = in->part_step,
+				      .pad0 = in->pad0,
+				      .offset = in->offset };
+	memcpy(out->step, in->step, sizeof(in->step));
+	memcpy(out->count, in->count, sizeof(in->count));
+	return 0;
+}
+
+/* The indexed side: all rows that there are, of which *row is one, of *n elements. */
+static int take_indexed(struct nm_decoder *d, const struct isa_dma_indirect *in,
+			unsigned int elem_bytes, struct nm_index *ix, struct nm_side *all,
+			struct nm_side *row, uint64_t *n)
+{
+	struct isa_dma_side side = { 0 };
+	int ret = widen(d, ix->scatter ? &in->dst : &in->src, &side);
+
+	if (ret)
+		return ret;
+	if (side.space != ISA_SPACE_SLOT)
+		return bad(d, side.space, ISA_SPACE_SLOT);
+	if (in->rows < 1)
+		return bad(d, in->rows, 1);
+	memmove(side.step + 1, side.step, sizeof(in->dst.step));
+	memmove(side.count + 1, side.count, sizeof(in->dst.count));
+	side.step[0] = in->row_step;
+	side.count[0] = in->rows;
+	side.ndim++;
+	ret = take_side(d, &side, ix->scatter, elem_bytes, all, n);
+	if (ret)
+		return ret;
+	ix->rows = in->rows;
+	ix->row_step = (int64_t)in->row_step;
+	*n /= in->rows;
+	*row = *all;
+	if (in->rows > 1) {
+		row->ndim--;
+		memmove(row->step, row->step + 1, row->ndim * sizeof(row->step[0]));
+		memmove(row->count, row->count + 1, row->ndim * sizeof(row->count[0]));
+	}
+	return 0;
+}
+
+/* Moves the outermost dims of row, which make n rows, to walk. False: rows end within a dim. */
+static bool split_rows(struct nm_side *row, struct nm_side *walk, uint64_t n)
+{
+	unsigned int used = 0;
+
+	while (n > 1 && used < row->ndim) {
+		uint32_t count = row->count[used], part = count;
+		int64_t step = row->step[used];
+
+		if (n % count == 0) {
+			used++;
+		} else if (count % n == 0) {
+			part = (uint32_t)n;
+			row->count[used] = count / part;
+			step *= row->count[used];
+		} else {
+			return false;
+		}
+		walk->count[walk->ndim] = part;
+		walk->step[walk->ndim++] = step;
+		n /= part;
+	}
+	row->ndim -= (uint8_t)used;
+	memmove(row->step, row->step + used, row->ndim * sizeof(row->step[0]));
+	memmove(row->count, row->count + used, row->ndim * sizeof(row->count[0]));
+	return n == 1;
+}
+
+static int take_indirect(struct nm_decoder *d, const struct isa_inst *in, struct nm_dma *dma,
+			 struct nm_index *ix)
+{
+	const struct isa_dma_indirect *body = &in->indirect;
+	struct nm_dma *row = &ix->row;
+	struct isa_dma_side side = { 0 };
+	struct nm_side *sides[] = { &row->dst, &row->src }, *indexed, *other;
+	uint64_t n_row;
+	int ret;
+
+	ix->scatter = in->opcode == ISA_DMA_SCATTER;
+	indexed = sides[!ix->scatter];
+	other = sides[ix->scatter];
+	*row = *dma;
+	ret = take_index(d, body, ix);
+	if (!ret)
+		ret = take_indexed(d, body, in->elem_bytes, ix, ix->scatter ? &dma->dst : &dma->src,
+				   indexed, &n_row);
+	if (!ret)
+		ret = widen(d, ix->scatter ? &body->src : &body->dst, &side);
+	if (!ret)
+		ret = take_side(d, &side, !ix->scatter, in->elem_bytes, other, &dma->n);
+	if (ret)
+		return ret;
+	if (dma->n / n_row != ix->n || dma->n % n_row)
+		return bad(d, dma->n, n_row * ix->n);
+	*(ix->scatter ? &dma->src : &dma->dst) = *other;
+	if (!split_rows(other, &ix->walk, ix->n))
+		return bad(d, ix->n, dma->n);
+	row->n = n_row;
+	for (unsigned int k = 0; k < 2; k++)
+		sides[k]->ndim = (uint8_t)merge_dims(&sides[k], 1, sides[k]->ndim);
+	nm_time_indirect(d->timing, dma, run_bytes(row));
+	row->joint = join_dims(row);
+	dma->index = ix;
+	return 0;
+}
+
+int nm_decode_dma(struct nm_decoder *d, const struct isa_inst *in, struct nm_dma *dma)
+{
+	if (in->elem_bytes != 1 && in->elem_bytes != 2 && in->elem_bytes != 4 &&
+	    in->elem_bytes != 8)
+		return bad(d, in->elem_bytes, 8);
+	if (in->dma_queue >= ISA_DMA_QUEUES)
+		return bad(d, in->dma_queue, ISA_DMA_QUEUES);
+	dma->elem_bytes = in->elem_bytes;
+	dma->queue = in->dma_queue;
+	if (in->opcode == ISA_DMA)
+		return take_plain(d, in, dma);
+	return take_indirect(d, in, dma, (struct nm_index *)(dma + 1));
 }

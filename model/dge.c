@@ -191,7 +191,88 @@ static bool move_apart(struct nm_exec *x, const struct nm_dma *dma, uint64_t *do
 	return true;
 }
 
-bool nm_exec_dma(struct nm_exec *x, const struct nm_dma *dma, uint64_t *done)
+static bool move(struct nm_exec *x, const struct nm_dma *dma, uint64_t *done)
 {
 	return dma->joint ? move_joint(x, dma, done) : move_apart(x, dma, done);
+}
+
+/* --- rows by index --------------------------------------------------------------------- */
+
+static int64_t index_of(const struct nm_exec *x, const struct nm_index *ix, const uint32_t *idx)
+{
+	const uint8_t *at =
+		x->mem[ISA_SPACE_SBUF] + ix->offset + idx[0] * ix->step[0] + idx[1] * ix->step[1];
+	uint32_t index;
+
+	memcpy(&index, at, sizeof(index));
+	return ix->is_signed ? (int32_t)index : (int64_t)index;
+}
+
+static bool in_bounds(const struct nm_index *ix, int64_t index)
+{
+	return index >= 0 && index < ix->rows;
+}
+
+/* Whether an index is an error, before anything is moved. */
+static bool all_in_bounds(const struct nm_exec *x, const struct nm_index *ix,
+			  struct nm_moved *moved)
+{
+	uint32_t idx[2] = { 0 };
+
+	do {
+		moved->index = index_of(x, ix, idx);
+		if (!in_bounds(ix, moved->index)) {
+			moved->outside = true;
+			return false;
+		}
+	} while (nm_next(idx, ix->count, 2));
+	return true;
+}
+
+/* Row by row, in order: of rows with the same index the last one stays. */
+static bool move_rows(struct nm_exec *x, const struct nm_dma *dma, struct nm_moved *moved)
+{
+	const struct nm_index *ix = dma->index;
+	struct nm_dma row = ix->row;
+	struct nm_side *indexed = ix->scatter ? &row.dst : &row.src;
+	struct nm_side *other = ix->scatter ? &row.src : &row.dst;
+	const int64_t first = indexed->offset, other_first = other->offset;
+	uint32_t idx[2], pos[NM_WALK_DIMS];
+	uint64_t burst = 0;
+
+	if (!ix->skip && !moved->done && !all_in_bounds(x, ix, moved))
+		return false;
+	seek(idx, ix->count, 2, moved->done / row.n);
+	seek(pos, ix->walk.count, ix->walk.ndim, moved->done / row.n);
+	while (moved->done < dma->n) {
+		uint64_t done = moved->done % row.n, left = row.n - done;
+		int64_t index = index_of(x, ix, idx);
+
+		if (in_bounds(ix, index)) {
+			indexed->offset = first + index * ix->row_step;
+			other->offset = other_first + at(pos, ix->walk.step, ix->walk.ndim);
+			if (!move(x, &row, &done)) {
+				moved->done += done - (row.n - left);
+				return false;
+			}
+		} else {
+			/* Also where the transfer itself has overwritten an index. */
+			moved->skipped += left;
+		}
+		moved->done += left;
+		nm_next(idx, ix->count, 2);
+		nm_next(pos, ix->walk.count, ix->walk.ndim);
+		burst += left;
+		if (burst >= BURST && moved->done < dma->n) {
+			burst = 0;
+			if (attention(x))
+				return false;
+		}
+	}
+	return true;
+}
+
+bool nm_exec_dma(struct nm_exec *x, const struct nm_dma *dma, struct nm_moved *moved)
+{
+	return dma->index ? move_rows(x, dma, moved) : move(x, dma, &moved->done);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Effects of decoded instructions on the memories of a core. What is executed was checked by
- * decode_*.c: nothing here can fail or leave its bounds. One thread a core.
+ * decode_*.c: nothing here can leave its bounds, nor fail but for an index of an indirect transfer. One thread a core.
  */
 #ifndef NM_EXEC_H
 #define NM_EXEC_H
@@ -89,9 +89,17 @@ void nm_exec_partition_reduce(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_load_stationary(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_transpose(struct nm_exec *x, const struct nm_compute *c);
-/* dge.c: false when it stopped before the end because of attention; *done are the elements moved
- * so far, 0 to start. */
-bool nm_exec_dma(struct nm_exec *x, const struct nm_dma *dma, uint64_t *done);
+
+/* How far a transfer has got; zero to start. */
+struct nm_moved {
+	uint64_t done; /* elements, with those left out */
+	uint64_t skipped; /* of them */
+	bool outside; /* index names no row, which is an error: nothing has been moved */
+	int64_t index;
+};
+
+/* dge.c: false when it stopped before the end, because of attention or an index. */
+bool nm_exec_dma(struct nm_exec *x, const struct nm_dma *dma, struct nm_moved *moved);
 
 /* exec.c: any compute instruction. */
 void nm_exec_compute(struct nm_exec *x, const struct nm_inst *inst);

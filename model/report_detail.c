@@ -65,7 +65,7 @@ static struct traffic traffic_of(const struct nm_program *p)
 		for (uint32_t pc = 0; pc < p->stream[e].count; pc++) {
 			const struct nm_inst *inst = &p->stream[e].inst[pc];
 
-			if (inst->opcode == ISA_DMA)
+			if (isa_is_dma(inst->opcode))
 				add_dma(&t, p, inst->dma);
 			else
 				add_compute(&t, &r, inst);

@@ -167,11 +167,11 @@ static void take_share(struct nm_sim *s, const struct nm_dma *dma, uint64_t ps, 
 	uint64_t end;
 
 	s->hbm_ps = from + nm_hbm_ps(s->timing, dma->hbm_bytes, s->sharers);
-	end = s->hbm_ps + nm_dma_start_ps;
+	end = s->hbm_ps + nm_dma_start_ps + dma->lead_ps;
 	if (end <= t->last_ps)
 		return;
 	if (from > ps) {
-		t->first_ps = from + nm_dma_start_ps;
+		t->first_ps = from + nm_dma_start_ps + dma->lead_ps;
 		t->why = NM_WHY_HBM;
 	}
 	t->last_ps = end;
@@ -181,7 +181,7 @@ static void take_share(struct nm_sim *s, const struct nm_dma *dma, uint64_t ps, 
  * queues. */
 static struct turn schedule_dma(struct nm_sim *s, const struct nm_dma *dma, uint64_t ps)
 {
-	uint64_t start = ps + nm_dma_start_ps;
+	uint64_t start = ps + nm_dma_start_ps + dma->lead_ps;
 	uint64_t share = dma->cost_ps / dma->engines;
 	struct turn t = { .why = NM_WHY_LAUNCH };
 
@@ -247,7 +247,7 @@ static uint32_t chain_issue(struct nm_sim *s, unsigned int engine, const struct 
 				  .opcode = inst->opcode,
 				  .why = t->why[engine],
 				  .sem = t->sem[engine] };
-	if (inst->opcode == ISA_DMA)
+	if (isa_is_dma(inst->opcode))
 		chain_dma(s, id, node, inst->dma, turn);
 	t->before[engine] = id;
 	if (t->last == NM_NODE_NONE || end > t->node[t->last].end_ps)
@@ -281,20 +281,42 @@ static bool uncorrected(struct nm_sim *s, const struct nm_event *ev)
 	return false;
 }
 
+/* An index that names no row. */
+static bool outside(struct nm_sim *s, const struct nm_event *ev, int64_t index)
+{
+	const struct nm_dma *dma = ev->inst->dma;
+	const struct nm_index *ix = dma->index;
+
+	fault(s, EXI_FAULT_INDEX, ev->engine, ev->pc, (uint64_t)index, ix->rows);
+	s->result->fault.slot = ix->scatter ? dma->dst.slot : dma->src.slot;
+	return false;
+}
+
+/* Moves what a transfer moves; false: the launch ends. */
+static bool transfer(struct nm_sim *s, const struct nm_event *ev)
+{
+	const struct nm_dma *dma = ev->inst->dma;
+	struct nm_moved moved = { 0 };
+
+	if (take_poison(s, &dma->src))
+		return uncorrected(s, ev);
+	while (!nm_exec_dma(&s->exec, dma, &moved)) {
+		if (moved.outside)
+			return outside(s, ev, moved.index);
+		if (s->ops->attend(s->user) == NM_ABORT)
+			return fault(s, EXI_FAULT_ABORTED, ev->engine, ev->pc, 0, 0);
+	}
+	s->result->dma_bytes += (dma->n - moved.skipped) * dma->elem_bytes;
+	s->result->insts[ev->engine]++;
+	return true;
+}
+
 static bool complete(struct nm_sim *s)
 {
 	struct nm_event ev = pop(s);
-	uint64_t done = 0;
 
-	if (ev.inst->opcode == ISA_DMA) {
-		if (take_poison(s, &ev.inst->dma->src))
-			return uncorrected(s, &ev);
-		while (!nm_exec_dma(&s->exec, ev.inst->dma, &done))
-			if (s->ops->attend(s->user) == NM_ABORT)
-				return fault(s, EXI_FAULT_ABORTED, ev.engine, ev.pc, 0, 0);
-		s->result->dma_bytes += ev.inst->dma->n * ev.inst->dma->elem_bytes;
-		s->result->insts[ev.engine]++;
-	}
+	if (isa_is_dma(ev.inst->opcode) && !transfer(s, &ev))
+		return false;
 	if (ev.ps > s->result->end_ps)
 		s->result->end_ps = ev.ps;
 	if (__builtin_expect(ev.inst->notify, 0))
@@ -323,7 +345,7 @@ static void issue(struct nm_sim *s, unsigned int engine)
 		busy = busy * 100 / s->clock;
 	seq->free_ps = start + busy;
 	s->result->busy_ps[engine] += busy;
-	if (inst->opcode == ISA_DMA) {
+	if (isa_is_dma(inst->opcode)) {
 		turn = schedule_dma(s, inst->dma, seq->free_ps);
 		begin = turn.start_ps;
 		end = turn.last_ps + nm_dma_end_ps;
@@ -337,7 +359,7 @@ static void issue(struct nm_sim *s, unsigned int engine)
 		node = chain_issue(s, engine, inst, start, end, &turn);
 	for (unsigned int ports = inst->ports; ports; ports &= ports - 1)
 		take_port(s, (unsigned int)__builtin_ctz(ports), seq->free_ps, node);
-	if (inst->n_updates || inst->notify || inst->opcode == ISA_DMA)
+	if (inst->n_updates || inst->notify || isa_is_dma(inst->opcode))
 		push(s, (struct nm_event){ .ps = end,
 					   .inst = inst,
 					   .pc = seq->pc,

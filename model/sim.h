@@ -42,7 +42,8 @@ struct nm_sim_ops {
 };
 
 struct nm_sim_result {
-	struct nm_fault fault; /* EXI_OK, EXI_FAULT_DEADLOCK, _SEM_OVERFLOW, _ABORTED or _ECC */
+	struct nm_fault
+		fault; /* EXI_OK, EXI_FAULT_DEADLOCK, _SEM_OVERFLOW, _ABORTED, _ECC or _INDEX */
 	uint64_t end_ps;
 	uint64_t dma_bytes;
 	uint32_t insts[EXI_ENGINES];

@@ -114,6 +114,10 @@ const uint64_t nm_launch_end_ps = 2000000;
 #define TRANSPOSE_ELEMS	  2048
 #define TRANSPOSE_PERCENT 90
 
+/* NKI DMA guide: the hardware that makes descriptors takes about 600 ns an instruction. Those of an
+ * indirect transfer are made when its indices are there; the others before. */
+#define DGE_PS 600000
+
 static uint64_t cycles_ps(const struct nm_timing *t, uint64_t cycles, unsigned int engine)
 {
 	return cycles * 1000000000u / t->clock_khz[engine];
@@ -129,7 +133,7 @@ uint32_t nm_matmul_cycles(uint32_t columns, bool fp32)
 void nm_time_control(const struct nm_timing *t, struct nm_inst *inst, unsigned int engine)
 {
 	inst->busy_ps =
-		cycles_ps(t, inst->opcode == ISA_DMA ? DMA_ISSUE_CYCLES : CONTROL_CYCLES, engine);
+		cycles_ps(t, isa_is_dma(inst->opcode) ? DMA_ISSUE_CYCLES : CONTROL_CYCLES, engine);
 	inst->latency_ps = 0;
 }
 
@@ -282,6 +286,13 @@ void nm_time_dma(const struct nm_timing *t, struct nm_dma *dma, uint64_t run_byt
 	dma->engines = descs < NM_DMA_ENGINES ? (uint32_t)descs : NM_DMA_ENGINES;
 	dma->hbm_bytes =
 		bytes * ((dma->dst.space == ISA_SPACE_SLOT) + (dma->src.space == ISA_SPACE_SLOT));
+}
+
+void nm_time_indirect(const struct nm_timing *t, struct nm_dma *dma, uint64_t run_bytes)
+{
+	/* Rows do not follow each other: a descriptor for each, whether it is left out or not. */
+	nm_time_dma(t, dma, run_bytes);
+	dma->lead_ps = DGE_PS;
 }
 
 void nm_time_transpose(const struct nm_timing *t, struct nm_dma *dma)

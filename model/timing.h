@@ -52,6 +52,9 @@ void nm_time_compute(const struct nm_timing *t, struct nm_inst *inst, const stru
 /* Fills in cost_ps, engines and hbm_bytes of a transfer whose contiguous runs are run_bytes long. */
 void nm_time_dma(const struct nm_timing *t, struct nm_dma *dma, uint64_t run_bytes);
 
+/* The same of an indirect one, whose rows have runs of run_bytes, and lead_ps. */
+void nm_time_indirect(const struct nm_timing *t, struct nm_dma *dma, uint64_t run_bytes);
+
 /* The same of one that the DMA engines transpose. */
 void nm_time_transpose(const struct nm_timing *t, struct nm_dma *dma);
 

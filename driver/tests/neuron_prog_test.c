@@ -82,7 +82,7 @@ static const struct fault_row fault_rows[] = {
 	{ "magic", FIELD(magic), 4, 0x4752504f, -ENOEXEC },
 	{ "major version 0", FIELD(version_major), 2, 0, -EOPNOTSUPP },
 	{ "major version 2", FIELD(version_major), 2, 2, -EOPNOTSUPP },
-	{ "minor version too new", FIELD(version_minor), 2, 2, -EOPNOTSUPP },
+	{ "minor version too new", FIELD(version_minor), 2, NPROG_VERSION_MINOR + 1, -EOPNOTSUPP },
 	{ "header size", FIELD(header_bytes), 4, 192, -ENOEXEC },
 	{ "image size one less", FIELD(image_bytes), 4, IMAGE - 1, -ENOEXEC },
 	{ "image size larger", FIELD(image_bytes), 4, IMAGE + 64, -ENOEXEC },

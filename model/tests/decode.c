@@ -12,7 +12,32 @@
 /* --- single fields ------------------------------------------------------------------------- */
 
 /* A program with one of each kind; the tests break one field of it. */
-enum { COMPUTE, TRANSFER, MATMUL, STATIONARY };
+enum { COMPUTE, TRANSFER, MATMUL, STATIONARY, GATHER, SCATTER };
+
+static void add_indirect(struct program *p, unsigned int opcode)
+{
+	struct isa_inst *in = asm_inst(p, ISA_SYNC, opcode);
+	const bool gather = opcode == ISA_DMA_GATHER;
+	struct isa_dma_rows slot = {
+		.space = ISA_SPACE_SLOT, .slot = !gather, .ndim = 1, .step = { 4 }, .count = { 12 }
+	};
+	struct isa_dma_rows chip = { .nparts = 8,
+				     .part_step = 1,
+				     .ndim = 2,
+				     .offset = 8192,
+				     .step = { 64, 4 },
+				     .count = { 3, 12 } };
+
+	in->elem_bytes = 4;
+	in->indirect.dst = gather ? chip : slot;
+	in->indirect.src = gather ? slot : chip;
+	in->indirect.index = (struct isa_dma_index){
+		.dtype = ISA_INT32, .part0 = 96, .nparts = 24, .count = 1, .offset = 4
+	};
+	in->indirect.row_step = 48;
+	in->indirect.rows = 85;
+	in->indirect.oob = gather ? ISA_OOB_SKIP : ISA_OOB_ERROR;
+}
 
 static struct program *whole(void)
 {
@@ -56,6 +81,8 @@ static struct program *whole(void)
 		asm_chip(ISA_SPACE_SBUF, 0, 8, 0, 128, 4));
 	asm_dma(p, ISA_SYNC, 15, 8, asm_chip(ISA_SPACE_PSUM, 120, 8, 0, 1, 8),
 		asm_flat(ISA_SLOT_CONST, 0, 8, 8));
+	add_indirect(p, ISA_DMA_GATHER);
+	add_indirect(p, ISA_DMA_SCATTER);
 	return p;
 }
 
@@ -68,6 +95,10 @@ static struct isa_inst *inst_of(struct program *p, unsigned int kind)
 		return &p->inst[ISA_SYNC][0];
 	case MATMUL:
 		return &p->inst[ISA_TENSOR][1];
+	case GATHER:
+		return &p->inst[ISA_SYNC][2];
+	case SCATTER:
+		return &p->inst[ISA_SYNC][3];
 	default:
 		return &p->inst[ISA_TENSOR][0];
 	}
@@ -108,7 +139,7 @@ static void test_accepts(void **state)
 		if (f.status != (st) || f.value != (uint64_t)(val) || f.limit != (uint64_t)(lim)) \
 			fail_msg("%s: status %u, value 0x%llx, limit 0x%llx", #change, f.status,  \
 				 (unsigned long long)f.value, (unsigned long long)f.limit);       \
-		assert_int_equal(f.pc, (kind) == MATMUL);                                         \
+		assert_int_equal(f.pc, (i - &p->inst[0][0]) % ASM_INSTS);                         \
 		assert_int_equal(f.opcode, i->opcode);                                            \
 		free(p);                                                                          \
 	} while (0)
@@ -258,6 +289,68 @@ static void test_transfer_fields(void **state)
 	       (i->dma.src.space = ISA_SPACE_SLOT, i->dma.src.nparts = 0, i->dma.src.part_step = 0,
 		i->dma.src.slot = ISA_SLOT_CONST, i->dma.src.count[0] = 17, i->dma.src.step[0] = 4),
 	       EXI_FAULT_SLOT_BOUNDS, 68, 64);
+}
+
+#define SLOT_BOUNDS EXI_FAULT_SLOT_BOUNDS
+
+static void test_index_fields(void **state)
+{
+	(void)state;
+	EXPECT(GATHER, i->indirect.index.space = ISA_SPACE_PSUM, OPERAND, 1, ISA_SPACE_SBUF);
+	EXPECT(GATHER, i->indirect.index.dtype = ISA_INT64, OPERAND, ISA_INT64, ISA_UINT32);
+	EXPECT(GATHER, i->indirect.index.dtype = 0, OPERAND, 0, ISA_UINT32);
+	EXPECT(GATHER, i->indirect.index.nparts = 0, OPERAND, 0, ISA_PARTITIONS);
+	EXPECT(GATHER, i->indirect.index.nparts = 129, OPERAND, 129, ISA_PARTITIONS);
+	EXPECT(GATHER, i->indirect.index.part0 = 105, BOUNDS, 128, ISA_PARTITIONS);
+	EXPECT(GATHER, i->indirect.index.count = 0, OPERAND, 0, NM_TILE_ELEMS);
+	EXPECT(GATHER, i->indirect.index.count = UINT32_MAX, OPERAND, UINT32_MAX, NM_TILE_ELEMS);
+	EXPECT(GATHER, i->indirect.index.count = 2, OPERAND, 288, 576);
+	EXPECT(GATHER, i->indirect.index.nparts = 23, OPERAND, 288, 276);
+	EXPECT(GATHER, i->indirect.index.offset = 6, OPERAND, 6, 4);
+	EXPECT(GATHER, i->indirect.index.offset = NM_SBUF_BYTES, BOUNDS, NM_SBUF_BYTES + 4,
+	       NM_SBUF_BYTES);
+	EXPECT(GATHER, (i->indirect.index.count = 3, i->indirect.index.step = 0x80000000), BOUNDS,
+	       4 - 2 * 4 * 0x80000000ll, 0);
+	EXPECT(GATHER, (i->indirect.index.count = 3, i->indirect.index.step = 0x7fffffff), BOUNDS,
+	       8 + 2 * 4 * 0x7fffffffll, NM_SBUF_BYTES);
+	EXPECT(GATHER, i->indirect.oob = 2, OPERAND, 2, ISA_OOB_SKIP);
+	EXPECT(GATHER, i->indirect.order = 2, OPERAND, 2, ISA_INDEX_FREE);
+	EXPECT(GATHER, i->indirect.pad0[1] = 1, OPERAND, 1, 0);
+	EXPECT(GATHER, i->indirect.rows = 0, OPERAND, 0, 1);
+}
+
+static void test_row_fields(void **state)
+{
+	(void)state;
+	EXPECT(GATHER, i->elem_bytes = 0, OPERAND, 0, 8);
+	EXPECT(GATHER, i->dma_queue = 16, OPERAND, 16, 16);
+	EXPECT(SCATTER, i->flags = ISA_F_REV0, OPERAND, ISA_F_REV0, ISA_F_NOTIFY);
+	EXPECT(GATHER, i->indirect.src = i->indirect.dst, OPERAND, ISA_SPACE_SBUF, ISA_SPACE_SLOT);
+	EXPECT(SCATTER, i->indirect.dst = i->indirect.src, OPERAND, ISA_SPACE_SBUF, ISA_SPACE_SLOT);
+	EXPECT(SCATTER, i->indirect.dst.ndim = 5, OPERAND, 5, ISA_DMA_ROW_DIMS);
+	EXPECT(SCATTER, i->indirect.src.ndim = 5, OPERAND, 5, ISA_DMA_ROW_DIMS);
+	EXPECT(SCATTER, i->indirect.dst.count[1] = 1, OPERAND, 1, 0);
+	EXPECT(SCATTER, i->indirect.dst.step[3] = 1, OPERAND, 0, 0);
+	EXPECT(SCATTER, i->indirect.src.count[3] = 1, OPERAND, 1, 0);
+	EXPECT(SCATTER, i->indirect.dst.pad0 = 1, OPERAND, 1, 0);
+	EXPECT(SCATTER, i->indirect.src.part0 = 121, BOUNDS, 128, ISA_PARTITIONS);
+	EXPECT(SCATTER, i->indirect.src.space = 3, OPERAND, 3, ISA_SPACE_SLOT);
+	/* All rows that there are lie in the slot. */
+	EXPECT(SCATTER, i->indirect.rows = 86, SLOT_BOUNDS, 86 * 48, 4096);
+	EXPECT(SCATTER, i->indirect.dst.offset = 17, SLOT_BOUNDS, 4097, 4096);
+	EXPECT(SCATTER, i->indirect.row_step = (uint64_t)-48, SLOT_BOUNDS, -84 * 48, 4096);
+	EXPECT(SCATTER, i->indirect.row_step = 1ull << 62, SLOT_BOUNDS, INT64_MAX / 2, 4096);
+	EXPECT(SCATTER, i->indirect.rows = UINT32_MAX, SLOT_BOUNDS, UINT32_MAX * 48ull, 4096);
+	EXPECT(SCATTER, i->indirect.dst.slot = 0, EXI_FAULT_SLOT_RIGHTS, EXI_SLOT_WRITE,
+	       EXI_SLOT_READ);
+	EXPECT(GATHER, i->indirect.src.slot = 1, EXI_FAULT_SLOT_RIGHTS, EXI_SLOT_READ,
+	       EXI_SLOT_WRITE);
+	EXPECT(GATHER, i->indirect.src.slot = 2, EXI_FAULT_SLOT_INDEX, 2, 2);
+	/* 24 rows of 12 elements, of which the other side makes 32 by 9: no row ends with a dim. */
+	EXPECT(GATHER,
+	       (i->indirect.dst.nparts = 32, i->indirect.dst.ndim = 1, i->indirect.dst.count[0] = 9,
+		i->indirect.dst.count[1] = 0, i->indirect.dst.step[1] = 0),
+	       OPERAND, 24, 288);
 }
 
 #define EXPECT_IMAGE(change, val)                                                                \
@@ -453,7 +546,7 @@ static void test_fuzz_run(void **state)
 			for (uint32_t i = 0; i < decoded->stream[e].count; i++) {
 				const struct nm_inst *in = &decoded->stream[e].inst[i];
 
-				if (in->opcode == ISA_DMA && in->dma->n > 1u << 20) {
+				if (isa_is_dma(in->opcode) && in->dma->n > 1u << 20) {
 					nm_program_free(decoded);
 					decoded = NULL;
 					break;
@@ -498,6 +591,8 @@ int main(void)
 		cmocka_unit_test(test_tensor_fields),
 		cmocka_unit_test(test_semaphore_fields),
 		cmocka_unit_test(test_transfer_fields),
+		cmocka_unit_test(test_index_fields),
+		cmocka_unit_test(test_row_fields),
 		cmocka_unit_test(test_checksum),
 		cmocka_unit_test(test_image_fields),
 		cmocka_unit_test(test_fuzz_decode),

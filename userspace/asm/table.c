@@ -100,6 +100,18 @@ static const struct name spaces[] = {
 
 static const struct name slots[] = { { "const", ISA_SLOT_CONST }, { NULL, 0 } };
 
+static const struct name oob[] = {
+	{ "error", ISA_OOB_ERROR },
+	{ "skip", ISA_OOB_SKIP },
+	{ NULL, 0 },
+};
+
+static const struct name orders[] = {
+	{ "partitions", ISA_INDEX_PARTITIONS },
+	{ "free", ISA_INDEX_FREE },
+	{ NULL, 0 },
+};
+
 static const struct name flags[] = {
 	{ "accum", ISA_F_ACCUM },   { "rev0", ISA_F_REV0 },
 	{ "rev1", ISA_F_REV1 },	    { "vec0", ISA_F_VEC0 },
@@ -178,6 +190,36 @@ static const struct part chip_side[] = {
 	END,
 };
 
+#define ROWS_DIMS                                                           \
+	NUMBER("@", isa_dma_rows, offset), NUMBER("/", isa_dma_rows, ndim), \
+		TAIL(",", isa_dma_rows, 0), TAIL(",", isa_dma_rows, 1),     \
+		TAIL(",", isa_dma_rows, 2), TAIL(",", isa_dma_rows, 3)
+_Static_assert(ISA_DMA_ROW_DIMS == 4, "a dim of an indirect transfer has no text");
+
+static const struct part slot_rows[] = {
+	FIXED(isa_dma_rows, space, ISA_SPACE_SLOT),
+	NAMED("", isa_dma_rows, slot, slots),
+	ROWS_DIMS,
+	END,
+};
+
+static const struct part chip_rows[] = {
+	NAMED("", isa_dma_rows, space, spaces),
+	NUMBER("[", isa_dma_rows, part0),
+	NUMBER("+", isa_dma_rows, nparts),
+	NUMBER("*", isa_dma_rows, part_step),
+	NUMBER("]", isa_dma_rows, slot),
+	ROWS_DIMS,
+	END,
+};
+
+static const struct part indices[] = {
+	NAMED("", isa_dma_index, space, spaces), NAMED(":", isa_dma_index, dtype, dtypes),
+	NUMBER("[", isa_dma_index, part0),	 NUMBER("+", isa_dma_index, nparts),
+	NUMBER("]@", isa_dma_index, offset),	 NUMBER("/", isa_dma_index, count),
+	SIGNED("*", isa_dma_index, step),	 END,
+};
+
 static const struct part wait_ge[] = {
 	FIXED(isa_wait, kind, ISA_WAIT_GE),
 	NUMBER("s", isa_wait, sem),
@@ -200,11 +242,14 @@ static const struct part update_add[] = {
 ROW(byte, 1, PART_NUMBER, NULL);
 ROW(word, 4, PART_NUMBER, NULL);
 ROW(quad, 8, PART_NUMBER, NULL);
+ROW(distance, 8, PART_SIGNED, NULL);
 ROW(bits, 8, PART_HEX, NULL);
 ROW(flag_names, 1, PART_FLAGS, flags);
 ROW(alu_name, 1, PART_NAMES, alu);
 ROW(act_name, 1, PART_NAMES, act);
 ROW(compute_name, 1, PART_NAMES, compute_types);
+ROW(oob_name, 1, PART_NAMES, oob);
+ROW(order_name, 1, PART_NAMES, orders);
 ROW(kind_name, 1, PART_NAMES, kinds);
 ROW(dtype_name, 1, PART_NAMES, dtypes);
 ROW(right_names, 4, PART_FLAGS, rights);
@@ -224,6 +269,15 @@ const struct operand asm_inst_operands[] = {
 	INST("to", dma.dst, IN_DMA, chip_side),
 	INST("from_slot", dma.src, IN_DMA, slot_side),
 	INST("from", dma.src, IN_DMA, chip_side),
+	INST("to_slot", indirect.dst, IN_ROWS, slot_rows),
+	INST("to", indirect.dst, IN_ROWS, chip_rows),
+	INST("from_slot", indirect.src, IN_ROWS, slot_rows),
+	INST("from", indirect.src, IN_ROWS, chip_rows),
+	INST("index", indirect.index, IN_ROWS, indices),
+	INST("order", indirect.order, IN_ROWS, order_name),
+	INST("row_step", indirect.row_step, IN_ROWS, distance),
+	INST("rows", indirect.rows, IN_ROWS, word),
+	INST("oob", indirect.oob, IN_ROWS, oob_name),
 	INST("type", compute.compute_type, IN_COMPUTE, compute_name),
 	INST("func", compute.op0, IN_ACT, act_name),
 	INST("op0", compute.op0, IN_ALU, alu_name),

@@ -43,6 +43,7 @@ struct part {
 #define IN_COMPUTE 0x04u
 #define IN_ACT	   0x08u /* a computation whose op0 is a function */
 #define IN_ALU	   0x10u /* or an operator */
+#define IN_ROWS	   0x20u /* an indirect transfer */
 
 struct operand {
 	const char *key; /* NULL ends a table */
@@ -64,6 +65,9 @@ static inline unsigned int asm_places(uint32_t opcode)
 		return IN_ALL;
 	case ISA_DMA:
 		return IN_ALL | IN_DMA;
+	case ISA_DMA_GATHER:
+	case ISA_DMA_SCATTER:
+		return IN_ALL | IN_ROWS;
 	case ISA_ACTIVATION:
 		return IN_ALL | IN_COMPUTE | IN_ACT;
 	default:

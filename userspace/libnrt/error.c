@@ -127,6 +127,7 @@ static const struct {
 								     "product" },
 	[EXI_FAULT_PSUM_MIXED] = { NRT_EXEC_COMPLETED_WITH_ERR, "start and continue a sum with the "
 								"same tile" },
+	[EXI_FAULT_INDEX] = { NRT_EXEC_OOB, "look at what computes the indices" },
 };
 
 /* Appends to text, which may be full. */
@@ -145,6 +146,11 @@ static void append(char *text, size_t bytes, const char *fmt, ...)
 /* value and limit of a fault as words: docs/execution-interface.md. */
 static void append_values(char *text, size_t bytes, const struct nrti_ctx_state *state)
 {
+	if (state->fault == EXI_FAULT_INDEX) {
+		append(text, bytes, ": index %lld of %llu rows", (long long)state->value,
+		       (unsigned long long)state->limit);
+		return;
+	}
 	if (state->fault < EXI_FAULT_RACE) {
 		append(text, bytes, ": value %llu, limit %llu", (unsigned long long)state->value,
 		       (unsigned long long)state->limit);

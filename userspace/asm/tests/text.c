@@ -33,7 +33,7 @@ static void *assemble(const char *text, size_t *size)
 /* Prints an instruction by way of an image that holds it, before a halt; the caller frees it. */
 static char *through(const struct isa_inst *inst)
 {
-	char text[512] = ".program arch=3 version=1.1\n.engine vector\n.inst ";
+	char text[512] = ".program arch=3 version=1.2\n.engine vector\n.inst ";
 	char *printed, *p = text + strlen(text);
 	void *image, *again;
 	size_t size, n;
@@ -88,6 +88,13 @@ static void limits(void **state)
 		"dma flags=accum|notify elem=255 queue=255 to_slot=65535@18446744073709551615/5,"
 		"4294967295*-2147483648,1*1,1*1,1*1,4294967295*2147483647 from_slot=const@0/0",
 		"dma to=psum[255+255*255]65535@1/0 from=sbuf[0+1*1]0@0/1,1*-1",
+		"dma_gather flags=notify elem=255 queue=255 to=psum[255+255*255]65535@1/4,"
+		"4294967295*-9223372036854775808,1*1,1*1,1*9223372036854775807 "
+		"from_slot=const@18446744073709551615/0 "
+		"index=sbuf:uint32[255+255]@4294967295/4294967295*-2147483648 order=free "
+		"row_step=-9223372036854775808 rows=4294967295 oob=skip",
+		"dma_scatter to_slot=65535@0/0 from=sbuf[0+1*1]0@0/1,1*-1 "
+		"index=psum:fp64[0+1]@0/1*2147483647 row_step=9223372036854775807 rows=1",
 		"tensor_scalar flags=rev0|rev1|vec0|vec1|imm type=bits op0=asr op1=is_le axes=255 "
 		"dst=psum:bf16[255+255]@4294967295/4294967295*-2147483648,1*1,1*1,1*2147483647 "
 		"imm0=0xffffffffffffffff imm1=0x1 vec0=sbuf:fp32[255]@4294967295 "
@@ -108,7 +115,7 @@ static void limits(void **state)
 		char *printed;
 
 		snprintf(text, sizeof(text),
-			 ".program arch=3 version=1.1\n.engine vector\n%s\nhalt\n", lines[i]);
+			 ".program arch=3 version=1.2\n.engine vector\n%s\nhalt\n", lines[i]);
 		image = assemble(text, &size);
 		printed = neuron_asm_print(image, size);
 		assert_non_null(printed);
@@ -140,7 +147,7 @@ static void fields(void **state)
 	}
 }
 
-static const char sample[] = ".program name=\"a \\x22b\" arch=3 version=1.1 ; a comment\n"
+static const char sample[] = ".program name=\"a \\x22b\" arch=3 version=1.2 ; a comment\n"
 			     ".slot name=\"in0\" kind=input rights=read bytes=512 dtype=fp32 "
 			     "ndim=1 dims=128,0,0,0,0\n"
 			     ".engine vector\n"
