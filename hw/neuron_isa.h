@@ -221,7 +221,7 @@ struct isa_dma_side {
 	__u8 part0;     /* on chip */
 	__u8 nparts;
 	__u8 part_step; /* 0 (source only) or 1 */
-	__u8 pad0;
+	__u8 dtype;     /* dst with ISA_F_ACCUM: ISA_FP32, _BF16, _FP16 or _INT32, of both sides; else 0 */
 	__le64 offset;  /* bytes */
 	__le64 step[ISA_DMA_DIMS]; /* bytes, signed; outermost first */
 	__le32 count[ISA_DMA_DIMS];
@@ -241,7 +241,7 @@ struct isa_dma_rows {
 	__u8 part0;
 	__u8 nparts;
 	__u8 part_step;
-	__u8 pad0;
+	__u8 dtype;
 	__le64 offset;
 	__le64 step[ISA_DMA_ROW_DIMS];
 	__le32 count[ISA_DMA_ROW_DIMS];
@@ -301,7 +301,7 @@ struct isa_update {
 struct isa_inst {
 	__u8 opcode;
 	__u8 flags;
-#define ISA_F_ACCUM 0x01u /* MATMUL, ACTIVATION */
+#define ISA_F_ACCUM 0x01u /* MATMUL, ACTIVATION; transfers, since 1.2: dst += src, not into PSUM */
 #define ISA_F_REV0  0x02u /* TENSOR_SCALAR, SCALAR_TENSOR_TENSOR: s0 op0 src0 */
 #define ISA_F_REV1  0x04u /* s1 op1 (...), src1 op1 (...) */
 #define ISA_F_VEC0  0x08u

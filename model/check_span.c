@@ -135,6 +135,11 @@ static unsigned int dma_spans(const struct nm_replay *r, const struct nm_dma *dm
 	added = add_side(r, s + n, &dma->src, dma->elem_bytes, false);
 	s[n].may = added && dma->index && !dma->index->scatter;
 	n += added;
+	if (dma->sum) {
+		added = add_side(r, s + n, &dma->dst, dma->elem_bytes, false);
+		s[n].may = added && dma->index && dma->index->scatter;
+		n += added;
+	}
 	return n + add_side(r, s + n, &dma->dst, dma->elem_bytes, true);
 }
 

@@ -90,6 +90,7 @@ static int decode_sems(struct nm_decoder *d, const struct isa_inst *in, struct n
 static int decode_inst(struct nm_decoder *d, const struct isa_inst *in, struct nm_inst *out,
 		       void *body)
 {
+	const uint8_t flags = ISA_F_NOTIFY | (isa_is_dma(in->opcode) ? ISA_F_ACCUM : 0);
 	int ret;
 
 	d->opcode = in->opcode;
@@ -108,8 +109,8 @@ static int decode_inst(struct nm_decoder *d, const struct isa_inst *in, struct n
 		out->compute = body;
 		return nm_decode_compute(d, in, out, body);
 	}
-	if (in->flags & ~ISA_F_NOTIFY)
-		return nm_decode_fault(d, EXI_FAULT_BAD_OPERAND, in->flags, ISA_F_NOTIFY);
+	if (in->flags & ~flags)
+		return nm_decode_fault(d, EXI_FAULT_BAD_OPERAND, in->flags, flags);
 	nm_time_control(d->timing, out, d->engine);
 	if (isa_is_dma(in->opcode)) {
 		out->dma = body;

@@ -94,6 +94,7 @@ struct nm_index;
 struct nm_dma {
 	uint8_t elem_bytes;
 	uint8_t queue;
+	uint8_t sum; /* dtype in which src is added to dst; 0: it replaces it */
 	bool joint; /* both sides have the same dims */
 	uint64_t n; /* elements */
 	uint64_t cost_ps; /* of all descriptors together, on one DMA engine */
@@ -179,6 +180,7 @@ struct nm_decoder {
 	uint8_t opcode;
 	uint32_t load_k, load_m; /* stationary operand of the tensor stream; 0: none */
 	bool load_fp32;
+	uint32_t dst_rights; /* that a transfer needs of its destination slot */
 	uint32_t matmul_cycles; /* of the instruction before, for hiding loads */
 };
 

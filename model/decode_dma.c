@@ -72,7 +72,7 @@ static int check_slot(struct nm_decoder *d, const struct isa_dma_side *in, bool 
 		      const struct extent *e)
 {
 	const struct nm_program *p = d->program;
-	uint32_t right = is_dst ? EXI_SLOT_WRITE : EXI_SLOT_READ;
+	uint32_t right = is_dst ? d->dst_rights : EXI_SLOT_READ;
 	uint32_t rights = EXI_SLOT_READ;
 	uint64_t size = p->const_bytes;
 
@@ -84,7 +84,7 @@ static int check_slot(struct nm_decoder *d, const struct isa_dma_side *in, bool 
 		rights = p->slot[in->slot].rights;
 		size = p->slot[in->slot].min_bytes;
 	}
-	if (!(rights & right))
+	if ((rights & right) != right)
 		return slot_fault(d, EXI_FAULT_SLOT_RIGHTS, in->slot, right, rights);
 	if (e->low < 0)
 		return slot_fault(d, EXI_FAULT_SLOT_BOUNDS, in->slot, (uint64_t)e->low, size);
@@ -128,8 +128,8 @@ static int take_side(struct nm_decoder *d, const struct isa_dma_side *in, bool i
 
 	if (in->space > ISA_SPACE_SLOT)
 		return bad(d, in->space, ISA_SPACE_SLOT);
-	if (in->pad0 || in->pad1)
-		return bad(d, in->pad0 | in->pad1, 0);
+	if (in->pad1 || (in->dtype && !is_dst))
+		return bad(d, in->pad1 | in->dtype, 0);
 	side->space = in->space;
 	side->slot = in->slot;
 	*n = 1;
@@ -279,7 +279,7 @@ static bool is_transpose(const struct nm_dma *dma)
 	unsigned int nd = dma->dst.ndim;
 	int dst, src;
 
-	if (!dma->joint || nd < 2 ||
+	if (!dma->joint || nd < 2 || dma->sum ||
 	    (dma->dst.space == ISA_SPACE_SLOT) == (dma->src.space == ISA_SPACE_SLOT) ||
 	    (dma->elem_bytes != 2 && dma->elem_bytes != 4))
 		return false;
@@ -370,7 +370,7 @@ static int widen(struct nm_decoder *d, const struct isa_dma_rows *in, struct isa
 				      .part0 = in->part0,
 				      .nparts = in->nparts,
 				      .part_step = in->part_step,
-				      .pad0 = in->pad0,
+				      .dtype = in->dtype,
 				      .offset = in->offset };
 	memcpy(out->step, in->step, sizeof(in->step));
 	memcpy(out->count, in->count, sizeof(in->count));
@@ -477,8 +477,32 @@ static int take_indirect(struct nm_decoder *d, const struct isa_inst *in, struct
 	return 0;
 }
 
+/* Whether src is added to dst, and as what. */
+static int take_sum(struct nm_decoder *d, const struct isa_inst *in, struct nm_dma *dma)
+{
+	const bool plain = in->opcode == ISA_DMA;
+	const uint8_t dtype = plain ? in->dma.dst.dtype : in->indirect.dst.dtype;
+	const uint8_t space = plain ? in->dma.dst.space : in->indirect.dst.space;
+
+	d->dst_rights = EXI_SLOT_WRITE;
+	if (!(in->flags & ISA_F_ACCUM))
+		return dtype ? bad(d, dtype, 0) : 0;
+	if (dtype != ISA_FP32 && dtype != ISA_BF16 && dtype != ISA_FP16 && dtype != ISA_INT32)
+		return bad(d, dtype, ISA_FP32);
+	if (isa_dtype_bytes(dtype) != in->elem_bytes)
+		return bad(d, in->elem_bytes, isa_dtype_bytes(dtype));
+	/* Sums there are the tensor engine's. */
+	if (space == ISA_SPACE_PSUM)
+		return bad(d, space, ISA_SPACE_SBUF);
+	d->dst_rights |= EXI_SLOT_READ;
+	dma->sum = dtype;
+	return 0;
+}
+
 int nm_decode_dma(struct nm_decoder *d, const struct isa_inst *in, struct nm_dma *dma)
 {
+	int ret;
+
 	if (in->elem_bytes != 1 && in->elem_bytes != 2 && in->elem_bytes != 4 &&
 	    in->elem_bytes != 8)
 		return bad(d, in->elem_bytes, 8);
@@ -486,6 +510,9 @@ int nm_decode_dma(struct nm_decoder *d, const struct isa_inst *in, struct nm_dma
 		return bad(d, in->dma_queue, ISA_DMA_QUEUES);
 	dma->elem_bytes = in->elem_bytes;
 	dma->queue = in->dma_queue;
+	ret = take_sum(d, in, dma);
+	if (ret)
+		return ret;
 	if (in->opcode == ISA_DMA)
 		return take_plain(d, in, dma);
 	return take_indirect(d, in, dma, (struct nm_index *)(dma + 1));

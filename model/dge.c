@@ -31,6 +31,42 @@ static copy_fn copy_of(const struct nm_exec *x, unsigned int elem_bytes)
 	return x->rows->copy[__builtin_ctz(elem_bytes)];
 }
 
+/* Adds n elements of s to those of d, which may lie anywhere. */
+static void add_run(const struct nm_exec *x, unsigned int dtype, uint8_t *d, ptrdiff_t dstep,
+		    const uint8_t *s, ptrdiff_t sstep, size_t n)
+{
+	const unsigned int ct = dtype == ISA_INT32 ? ISA_CT_I32 : ISA_CT_F32;
+	const ptrdiff_t bytes = isa_dtype_bytes(dtype);
+	const copy_fn copy = copy_of(x, (unsigned int)bytes);
+	/* What lies at the same place is added one after the other. */
+	const size_t most = dstep < bytes && dstep > -bytes ? 1 : NM_CHUNK;
+	void *sum = x->buffer[0], *term = x->buffer[1], *raw = x->buffer[2];
+	size_t k;
+
+	for (size_t i = 0; i < n; i += k) {
+		uint8_t *to = d + (ptrdiff_t)i * dstep;
+
+		k = n - i < most ? n - i : most;
+		copy(raw, bytes, to, dstep, k);
+		x->rows->load[ct][dtype](sum, raw, bytes, k);
+		copy(raw, bytes, s + (ptrdiff_t)i * sstep, sstep, k);
+		x->rows->load[ct][dtype](term, raw, bytes, k);
+		x->rows->tt[ct][ISA_ADD](sum, sum, term, k);
+		x->rows->store[ct][dtype](raw, bytes, sum, k);
+		copy(to, dstep, raw, bytes, k);
+	}
+}
+
+/* n elements of a transfer. */
+static void move_run(const struct nm_exec *x, const struct nm_dma *dma, uint8_t *d, ptrdiff_t dstep,
+		     const uint8_t *s, ptrdiff_t sstep, size_t n)
+{
+	if (dma->sum)
+		add_run(x, dma->sum, d, dstep, s, sstep, n);
+	else
+		copy_of(x, dma->elem_bytes)(d, dstep, s, sstep, n);
+}
+
 static unsigned int min_u32(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
@@ -59,7 +95,8 @@ static bool is_transposition(const struct nm_dma *dma)
 {
 	unsigned int nd = dma->dst.ndim;
 
-	if (nd < 2 || dma->dst.count[nd - 1] < 2 * BLOCK || dma->dst.count[nd - 2] < 2 ||
+	if (nd < 2 || dma->sum || dma->dst.count[nd - 1] < 2 * BLOCK ||
+	    dma->dst.count[nd - 2] < 2 ||
 	    (uint64_t)dma->dst.count[nd - 1] * dma->dst.count[nd - 2] > BURST)
 		return false;
 	return (magnitude(dma->dst.step[nd - 2]) == dma->elem_bytes) !=
@@ -127,8 +164,8 @@ static bool move_joint(struct nm_exec *x, const struct nm_dma *dma, uint64_t *do
 				copy_plane(copy, to, ds->step + outer, from, ss->step + outer,
 					   ds->count + outer);
 			else
-				copy(to + (ptrdiff_t)skip * dstep, dstep,
-				     from + (ptrdiff_t)skip * sstep, sstep, n);
+				move_run(x, dma, to + (ptrdiff_t)skip * dstep, dstep,
+					 from + (ptrdiff_t)skip * sstep, sstep, n);
 			skip += n;
 			*done += n;
 			burst += n;
@@ -167,7 +204,6 @@ static bool move_apart(struct nm_exec *x, const struct nm_dma *dma, uint64_t *do
 {
 	struct cursor d = { .side = &dma->dst, .base = side_base(x, &dma->dst) };
 	struct cursor s = { .side = &dma->src, .base = side_base(x, &dma->src) };
-	copy_fn copy = copy_of(x, dma->elem_bytes);
 	uint64_t burst = 0;
 
 	seek(d.idx, d.side->count, d.side->ndim, *done);
@@ -175,9 +211,10 @@ static bool move_apart(struct nm_exec *x, const struct nm_dma *dma, uint64_t *do
 	while (*done < dma->n) {
 		uint32_t n = min_u32(min_u32(left(&d), left(&s)), BURST);
 
-		copy(d.base + at(d.idx, d.side->step, d.side->ndim), d.side->step[d.side->ndim - 1],
-		     s.base + at(s.idx, s.side->step, s.side->ndim), s.side->step[s.side->ndim - 1],
-		     n);
+		move_run(x, dma, d.base + at(d.idx, d.side->step, d.side->ndim),
+			 d.side->step[d.side->ndim - 1],
+			 s.base + at(s.idx, s.side->step, s.side->ndim),
+			 s.side->step[s.side->ndim - 1], n);
 		advance(&d, n);
 		advance(&s, n);
 		*done += n;

@@ -37,6 +37,8 @@ static void add_dma(struct traffic *t, const struct nm_program *p, const struct 
 
 	t->bytes[memory_of_side(p, &d->src)][0] += bytes;
 	t->bytes[memory_of_side(p, &d->dst)][1] += bytes;
+	if (d->sum)
+		t->bytes[memory_of_side(p, &d->dst)][0] += bytes;
 	t->transfers++;
 	t->dma_bytes += bytes;
 	t->dma_ps += d->cost_ps;

@@ -281,11 +281,13 @@ void nm_time_dma(const struct nm_timing *t, struct nm_dma *dma, uint64_t run_byt
 	uint64_t bytes = dma->n * dma->elem_bytes;
 	uint64_t runs = bytes / run_bytes;
 	uint64_t descs = runs * ((run_bytes + DMA_DESC_BYTES - 1) / DMA_DESC_BYTES);
+	/* Rates are of what an engine reads; a sum reads its destination, too. */
+	unsigned int reads = dma->sum ? 2 : 1;
 
-	dma->cost_ps = descs * DMA_DESC_PS + bytes * 1000000 / t->dma_bytes_per_us;
+	dma->cost_ps = reads * (descs * DMA_DESC_PS + bytes * 1000000 / t->dma_bytes_per_us);
 	dma->engines = descs < NM_DMA_ENGINES ? (uint32_t)descs : NM_DMA_ENGINES;
-	dma->hbm_bytes =
-		bytes * ((dma->dst.space == ISA_SPACE_SLOT) + (dma->src.space == ISA_SPACE_SLOT));
+	dma->hbm_bytes = bytes * ((dma->dst.space == ISA_SPACE_SLOT) * reads +
+				  (dma->src.space == ISA_SPACE_SLOT));
 }
 
 void nm_time_indirect(const struct nm_timing *t, struct nm_dma *dma, uint64_t run_bytes)

@@ -36,6 +36,10 @@ static void add_indirect(struct program *p, unsigned int opcode)
 	};
 	in->indirect.row_step = 48;
 	in->indirect.rows = 85;
+	if (gather) {
+		in->flags = ISA_F_ACCUM;
+		in->indirect.dst.dtype = ISA_FP32;
+	}
 	in->indirect.oob = gather ? ISA_OOB_SKIP : ISA_OOB_ERROR;
 }
 
@@ -247,13 +251,14 @@ static void test_transfer_fields(void **state)
 	(void)state;
 	EXPECT(TRANSFER, i->elem_bytes = 3, OPERAND, 3, 8);
 	EXPECT(TRANSFER, i->dma_queue = 16, OPERAND, 16, 16);
-	EXPECT(TRANSFER, i->flags = 1, OPERAND, 1, ISA_F_NOTIFY);
+	EXPECT(TRANSFER, i->flags = 2, OPERAND, 2, ISA_F_NOTIFY | ISA_F_ACCUM);
 	EXPECT(TRANSFER, i->dma.dst.space = 3, OPERAND, 3, ISA_SPACE_SLOT);
 	EXPECT(TRANSFER, i->dma.dst.ndim = 6, OPERAND, 6, ISA_DMA_DIMS);
 	EXPECT(TRANSFER, i->dma.dst.count[1] = 1, OPERAND, 1, 0);
 	EXPECT(TRANSFER, i->dma.dst.step[4] = 1, OPERAND, 0, 0);
 	EXPECT(TRANSFER, i->dma.dst.count[0] = 0, OPERAND, 0, 1);
-	EXPECT(TRANSFER, i->dma.dst.pad0 = 1, OPERAND, 1, 0);
+	EXPECT(TRANSFER, i->dma.dst.dtype = 1, OPERAND, 1, 0);
+	EXPECT(TRANSFER, i->dma.src.dtype = ISA_FP32, OPERAND, ISA_FP32, 0);
 	EXPECT(TRANSFER, i->dma.src.pad1 = 2, OPERAND, 2, 0);
 	EXPECT(TRANSFER, i->dma.dst.nparts = 1, OPERAND, 1, 0);
 	EXPECT(TRANSFER, i->dma.src.slot = 1, OPERAND, 1, 0);
@@ -324,7 +329,7 @@ static void test_row_fields(void **state)
 	(void)state;
 	EXPECT(GATHER, i->elem_bytes = 0, OPERAND, 0, 8);
 	EXPECT(GATHER, i->dma_queue = 16, OPERAND, 16, 16);
-	EXPECT(SCATTER, i->flags = ISA_F_REV0, OPERAND, ISA_F_REV0, ISA_F_NOTIFY);
+	EXPECT(SCATTER, i->flags = ISA_F_REV0, OPERAND, ISA_F_REV0, ISA_F_NOTIFY | ISA_F_ACCUM);
 	EXPECT(GATHER, i->indirect.src = i->indirect.dst, OPERAND, ISA_SPACE_SBUF, ISA_SPACE_SLOT);
 	EXPECT(SCATTER, i->indirect.dst = i->indirect.src, OPERAND, ISA_SPACE_SBUF, ISA_SPACE_SLOT);
 	EXPECT(SCATTER, i->indirect.dst.ndim = 5, OPERAND, 5, ISA_DMA_ROW_DIMS);
@@ -332,7 +337,8 @@ static void test_row_fields(void **state)
 	EXPECT(SCATTER, i->indirect.dst.count[1] = 1, OPERAND, 1, 0);
 	EXPECT(SCATTER, i->indirect.dst.step[3] = 1, OPERAND, 0, 0);
 	EXPECT(SCATTER, i->indirect.src.count[3] = 1, OPERAND, 1, 0);
-	EXPECT(SCATTER, i->indirect.dst.pad0 = 1, OPERAND, 1, 0);
+	EXPECT(SCATTER, i->indirect.dst.dtype = 1, OPERAND, 1, 0);
+	EXPECT(SCATTER, i->indirect.src.dtype = ISA_FP32, OPERAND, ISA_FP32, 0);
 	EXPECT(SCATTER, i->indirect.src.part0 = 121, BOUNDS, 128, ISA_PARTITIONS);
 	EXPECT(SCATTER, i->indirect.src.space = 3, OPERAND, 3, ISA_SPACE_SLOT);
 	/* All rows that there are lie in the slot. */
@@ -351,6 +357,31 @@ static void test_row_fields(void **state)
 	       (i->indirect.dst.nparts = 32, i->indirect.dst.ndim = 1, i->indirect.dst.count[0] = 9,
 		i->indirect.dst.count[1] = 0, i->indirect.dst.step[1] = 0),
 	       OPERAND, 24, 288);
+}
+
+static void test_sum_fields(void **state)
+{
+	(void)state;
+	EXPECT(TRANSFER, i->flags = ISA_F_ACCUM, OPERAND, 0, ISA_FP32);
+	EXPECT(TRANSFER, (i->flags = ISA_F_ACCUM, i->dma.dst.dtype = ISA_UINT32), OPERAND,
+	       ISA_UINT32, ISA_FP32);
+	EXPECT(TRANSFER, (i->flags = ISA_F_ACCUM, i->dma.dst.dtype = ISA_FP64), OPERAND, ISA_FP64,
+	       ISA_FP32);
+	EXPECT(TRANSFER, (i->flags = ISA_F_ACCUM, i->dma.dst.dtype = ISA_BF16), OPERAND, 4, 2);
+	EXPECT(TRANSFER,
+	       (i->flags = ISA_F_ACCUM, i->dma.dst = i->dma.src, i->dma.dst.dtype = ISA_FP32,
+		i->dma.dst.space = ISA_SPACE_PSUM),
+	       OPERAND, ISA_SPACE_PSUM, ISA_SPACE_SBUF);
+	/* The destination is read: slot 1 has no right to that. */
+	EXPECT(TRANSFER, (i->flags = ISA_F_ACCUM, i->dma.dst.dtype = ISA_FP32),
+	       EXI_FAULT_SLOT_RIGHTS, EXI_SLOT_READ | EXI_SLOT_WRITE, EXI_SLOT_WRITE);
+	EXPECT(SCATTER, (i->flags = ISA_F_ACCUM, i->indirect.dst.dtype = ISA_FP32),
+	       EXI_FAULT_SLOT_RIGHTS, EXI_SLOT_READ | EXI_SLOT_WRITE, EXI_SLOT_WRITE);
+	EXPECT(SCATTER, i->flags = ISA_F_ACCUM, OPERAND, 0, ISA_FP32);
+	EXPECT(GATHER,
+	       (i->flags = ISA_F_ACCUM, i->indirect.dst.dtype = ISA_INT32,
+		i->indirect.dst.space = ISA_SPACE_PSUM),
+	       OPERAND, ISA_SPACE_PSUM, ISA_SPACE_SBUF);
 }
 
 #define EXPECT_IMAGE(change, val)                                                                \
@@ -593,6 +624,7 @@ int main(void)
 		cmocka_unit_test(test_transfer_fields),
 		cmocka_unit_test(test_index_fields),
 		cmocka_unit_test(test_row_fields),
+		cmocka_unit_test(test_sum_fields),
 		cmocka_unit_test(test_checksum),
 		cmocka_unit_test(test_image_fields),
 		cmocka_unit_test(test_fuzz_decode),

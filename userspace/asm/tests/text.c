@@ -87,13 +87,14 @@ static void limits(void **state)
 	static const char *const lines[] = {
 		"dma flags=accum|notify elem=255 queue=255 to_slot=65535@18446744073709551615/5,"
 		"4294967295*-2147483648,1*1,1*1,1*1,4294967295*2147483647 from_slot=const@0/0",
+		"dma flags=accum elem=4 sum=fp32 to_slot=1@0/1,4*4 from=sbuf[0+1*1]0@0/1,4*4",
 		"dma to=psum[255+255*255]65535@1/0 from=sbuf[0+1*1]0@0/1,1*-1",
 		"dma_gather flags=notify elem=255 queue=255 to=psum[255+255*255]65535@1/4,"
 		"4294967295*-9223372036854775808,1*1,1*1,1*9223372036854775807 "
 		"from_slot=const@18446744073709551615/0 "
 		"index=sbuf:uint32[255+255]@4294967295/4294967295*-2147483648 order=free "
 		"row_step=-9223372036854775808 rows=4294967295 oob=skip",
-		"dma_scatter to_slot=65535@0/0 from=sbuf[0+1*1]0@0/1,1*-1 "
+		"dma_scatter flags=accum sum=bf16 to_slot=65535@0/0 from=sbuf[0+1*1]0@0/1,1*-1 "
 		"index=psum:fp64[0+1]@0/1*2147483647 row_step=9223372036854775807 rows=1",
 		"tensor_scalar flags=rev0|rev1|vec0|vec1|imm type=bits op0=asr op1=is_le axes=255 "
 		"dst=psum:bf16[255+255]@4294967295/4294967295*-2147483648,1*1,1*1,1*2147483647 "
