@@ -30,6 +30,8 @@
 #define ISA_DMA_DIMS       5
 #define ISA_DMA_ROW_DIMS   4   /* of each side of an indirect transfer */
 #define ISA_DMA_QUEUES     16  /* a core; transfers of one queue are made in order */
+#define ISA_TOP            8     /* values that MAX8, FIND_INDEX8 and MATCH_REPLACE8 deal with */
+#define ISA_TOP_ELEMS_MAX  16384 /* of a partition, among which they look */
 #define ISA_SLOT_CONST     0xfffeu /* the program's own constants, read only */
 #define ISA_INST_BYTES     192
 
@@ -97,6 +99,12 @@ enum isa_opcode {
 				   * with ISA_F_ACCUM added to what is there */
 	ISA_TRANSPOSE = 0x22,     /* T: dst [F, P] (PSUM) = src0' for src0 [P, F <= 128], bits kept;
 				   * 2- and 4-byte types; dst elements of the same size */
+
+	/* Vector engine, in fp32; struct isa_compute; since 1.2 of the image. n: elements of src0. */
+	ISA_MAX8 = 0x30,          /* dst [8] = the largest of src0 [8 <= n], descending */
+	ISA_FIND_INDEX8 = 0x31,   /* dst [8] = where src0 [8 <= n] has each of src1 [8] */
+	ISA_MATCH_REPLACE8 = 0x32, /* dst [n] = src0 with each of src1 [8] replaced once by imm0; with
+				   * ISA_F_VEC1 vec1 [8] = where */
 };
 
 /* op0, op1. Reduce takes add, mult, max, min, and the logical and bitwise and/or. */
@@ -305,7 +313,7 @@ struct isa_inst {
 #define ISA_F_REV0  0x02u /* TENSOR_SCALAR, SCALAR_TENSOR_TENSOR: s0 op0 src0 */
 #define ISA_F_REV1  0x04u /* s1 op1 (...), src1 op1 (...) */
 #define ISA_F_VEC0  0x08u
-#define ISA_F_VEC1  0x10u
+#define ISA_F_VEC1  0x10u /* MATCH_REPLACE8: vec1 is written */
 #define ISA_F_IMM   0x20u /* COPY_PREDICATED */
 #define ISA_F_NOTIFY 0x40u /* any, since 1.1: tell in the NQ_NOTIFY queue (neuron_notify.h) when its
 			    * effects are visible */
@@ -412,6 +420,12 @@ static inline const char *isa_opcode_name(__u32 opcode)
 		return "matmul";
 	case ISA_TRANSPOSE:
 		return "transpose";
+	case ISA_MAX8:
+		return "max8";
+	case ISA_FIND_INDEX8:
+		return "find_index8";
+	case ISA_MATCH_REPLACE8:
+		return "match_replace8";
 	default:
 		return (const char *)0;
 	}

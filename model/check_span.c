@@ -52,6 +52,13 @@ static void add_operand(struct nm_span *s, const struct nm_operand *o, unsigned 
 	fold(s);
 }
 
+/* Indices that MATCH_REPLACE8 writes, one behind the other. */
+static void add_indices(struct nm_span *s, const struct nm_compute *c)
+{
+	add_operand(s, &c->s1.vec, c->nparts, NULL, true);
+	s->run *= ISA_TOP;
+}
+
 static unsigned int compute_spans(struct nm_replay *r, const struct nm_inst *inst,
 				  struct nm_span *s)
 {
@@ -59,7 +66,10 @@ static unsigned int compute_spans(struct nm_replay *r, const struct nm_inst *ins
 	bool adds = c->flags & ISA_F_ACCUM;
 	bool sums = inst->opcode == ISA_ACTIVATION && adds;
 	bool keeps = inst->opcode == ISA_COPY_PREDICATED || (inst->opcode == ISA_MATMUL && adds);
-	const struct nm_nest *dst_nest = c->dst_nest.ndim ? &c->dst_nest : &c->nest;
+	bool match = inst->opcode == ISA_MATCH_REPLACE8;
+	const struct nm_nest *dst_nest = c->dst_nest.ndim && !match ? &c->dst_nest : &c->nest;
+	const struct nm_nest *src1_nest = match || inst->opcode == ISA_FIND_INDEX8 ? &c->dst_nest :
+										     &c->nest;
 	unsigned int dst_parts = c->nparts, n = 0;
 
 	if (inst->opcode == ISA_LOAD_STATIONARY)
@@ -74,10 +84,10 @@ static unsigned int compute_spans(struct nm_replay *r, const struct nm_inst *ins
 	if (c->src0.bytes)
 		add_operand(&s[n++], &c->src0, c->nparts, &c->nest, false);
 	if (c->src1.bytes && !sums)
-		add_operand(&s[n++], &c->src1, c->nparts, &c->nest, false);
+		add_operand(&s[n++], &c->src1, c->nparts, src1_nest, false);
 	if (c->s0.vec.bytes)
 		add_operand(&s[n++], &c->s0.vec, c->nparts, NULL, false);
-	if (c->s1.vec.bytes)
+	if (c->s1.vec.bytes && !match)
 		add_operand(&s[n++], &c->s1.vec, c->nparts, NULL, false);
 	if (keeps)
 		add_operand(&s[n++], &c->dst, dst_parts, dst_nest, false);
@@ -85,6 +95,8 @@ static unsigned int compute_spans(struct nm_replay *r, const struct nm_inst *ins
 		add_operand(&s[n++], &c->dst, dst_parts, dst_nest, true);
 	if (sums)
 		add_operand(&s[n++], &c->src1, c->nparts, NULL, true);
+	if (c->s1.vec.bytes && match)
+		add_indices(&s[n++], c);
 	return n;
 }
 

@@ -187,20 +187,26 @@ static int take_tile(struct body *b, const struct isa_tile *t, unsigned int spac
 	return 0;
 }
 
+/* The program may write o, which ends at byte high of its partitions. */
+static void note_write(struct body *b, const struct nm_operand *o, int64_t high)
+{
+	struct nm_program *p = b->d->program;
+
+	if (o->space == ISA_SPACE_SBUF && high > p->sbuf_end)
+		p->sbuf_end = (uint32_t)high;
+	if (o->space == ISA_SPACE_PSUM && high > p->psum_end)
+		p->psum_end = (uint32_t)high;
+}
+
 /* As take_tile() for the operand that is written. */
 static int take_dst(struct body *b, const struct isa_tile *t, unsigned int spaces,
 		    struct nm_operand *o, uint32_t *elems, struct extent *extent)
 {
-	struct nm_program *p = b->d->program;
 	int ret = take_tile(b, t, spaces, o, elems, extent);
 
-	if (ret)
-		return ret;
-	if (o->space == ISA_SPACE_SBUF && extent->high > p->sbuf_end)
-		p->sbuf_end = (uint32_t)extent->high;
-	if (o->space == ISA_SPACE_PSUM && extent->high > p->psum_end)
-		p->psum_end = (uint32_t)extent->high;
-	return 0;
+	if (!ret)
+		note_write(b, o, extent->high);
+	return ret;
 }
 
 static int check_bank(struct body *b, const struct extent *e)
@@ -288,6 +294,29 @@ static void build_nest(struct nm_nest *nest, const uint32_t *count, unsigned int
 		*outer_dims = (uint8_t)inner;
 }
 
+/* A column of n elements, one behind the other, in each partition of dst. */
+static int take_column(struct body *b, const struct isa_column *col, unsigned int n,
+		       struct nm_operand *o)
+{
+	uint64_t end;
+	int ret;
+
+	if (col->pad0)
+		return bad(b, col->pad0, 0);
+	o->space = col->space;
+	o->dtype = col->dtype;
+	o->part0 = col->part0;
+	o->offset = col->offset;
+	ret = check_place(b, o, b->in->dst.nparts, SBUF | PSUM);
+	if (ret)
+		return ret;
+	end = (uint64_t)col->offset + (uint64_t)n * o->bytes;
+	if (end > space_bytes(b, col->space))
+		return nm_decode_fault(b->d, EXI_FAULT_TILE_BOUNDS, end,
+				       space_bytes(b, col->space));
+	return 0;
+}
+
 static int take_scalar(struct body *b, uint64_t imm, const struct isa_column *col, bool vec,
 		       struct nm_scalar *s)
 {
@@ -298,20 +327,7 @@ static int take_scalar(struct body *b, uint64_t imm, const struct isa_column *co
 		ret = check_imm(b, imm);
 		return ret ? ret : expect_zero(b, col, sizeof(*col));
 	}
-	if (imm || col->pad0)
-		return bad(b, imm ? imm : col->pad0, 0);
-	s->vec.space = col->space;
-	s->vec.dtype = col->dtype;
-	s->vec.part0 = col->part0;
-	s->vec.offset = col->offset;
-	ret = check_place(b, &s->vec, b->in->dst.nparts, SBUF | PSUM);
-	if (ret)
-		return ret;
-	if ((uint64_t)col->offset + s->vec.bytes > space_bytes(b, col->space))
-		return nm_decode_fault(b->d, EXI_FAULT_TILE_BOUNDS,
-				       (uint64_t)col->offset + s->vec.bytes,
-				       space_bytes(b, col->space));
-	return 0;
+	return imm ? bad(b, imm, 0) : take_column(b, col, 1, &s->vec);
 }
 
 static int take_scalars(struct body *b, bool use0, bool use1)
@@ -651,6 +667,8 @@ static int decode_transpose(struct body *b)
 	return ret ?: same_size(b, &b->c->src0);
 }
 
+#include "decode_vector.h"
+
 static const struct rule rules[] = {
 	[ISA_MEMSET] = { V | S | G, 0, CT_COPY, decode_memset },
 	[ISA_COPY] = { V | S | G, 0, CT_COPY, decode_copy },
@@ -668,6 +686,9 @@ static const struct rule rules[] = {
 	[ISA_LOAD_STATIONARY] = { T, 0, CT(ISA_CT_F32), decode_load_stationary },
 	[ISA_MATMUL] = { T, ISA_F_ACCUM, CT(ISA_CT_F32), decode_matmul },
 	[ISA_TRANSPOSE] = { T, 0, CT(ISA_CT_BITS), decode_transpose },
+	[ISA_MAX8] = { V, 0, CT(ISA_CT_F32), decode_max8 },
+	[ISA_FIND_INDEX8] = { V, 0, CT(ISA_CT_F32), decode_find_index8 },
+	[ISA_MATCH_REPLACE8] = { V, ISA_F_VEC1, CT(ISA_CT_F32), decode_match_replace8 },
 };
 
 static unsigned int engine_cts(unsigned int engine)

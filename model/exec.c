@@ -81,6 +81,15 @@ void nm_exec_compute(struct nm_exec *x, const struct nm_inst *inst)
 	case ISA_TRANSPOSE:
 		nm_exec_transpose(x, inst->compute);
 		break;
+	case ISA_MAX8:
+		nm_exec_max8(x, inst->compute);
+		break;
+	case ISA_FIND_INDEX8:
+		nm_exec_find_index8(x, inst->compute);
+		break;
+	case ISA_MATCH_REPLACE8:
+		nm_exec_match_replace8(x, inst->compute);
+		break;
 	default:
 		nm_exec_elementwise(x, inst->opcode, inst->compute);
 		break;

@@ -82,6 +82,11 @@ uint64_t nm_scalar_value(const struct nm_exec *x, const struct nm_compute *c,
 
 /* alu.c: everything elementwise. */
 void nm_exec_elementwise(struct nm_exec *x, unsigned int opcode, const struct nm_compute *c);
+/* flat.c: all elements of an operand in a partition, packed in the compute type, and back. */
+void nm_fetch(const struct nm_exec *x, unsigned int ct, const struct nm_operand *o,
+	      const struct nm_nest *nest, unsigned int partition, void *out);
+void nm_put(const struct nm_exec *x, unsigned int ct, const struct nm_operand *o,
+	    const struct nm_nest *nest, unsigned int partition, const void *in);
 /* reduce.c */
 void nm_exec_reduce(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_partition_reduce(struct nm_exec *x, const struct nm_compute *c);
@@ -89,6 +94,10 @@ void nm_exec_partition_reduce(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_load_stationary(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_transpose(struct nm_exec *x, const struct nm_compute *c);
+/* top8.c */
+void nm_exec_max8(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_find_index8(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_match_replace8(struct nm_exec *x, const struct nm_compute *c);
 
 /* How far a transfer has got; zero to start. */
 struct nm_moved {

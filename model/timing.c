@@ -171,11 +171,21 @@ static unsigned int vector_speed(const struct nm_inst *inst, const struct nm_com
 	return inst->opcode == ISA_TENSOR_TENSOR ? 2 : 1;
 }
 
+/* NKI pages of max8, nc_find_index8 and nc_match_replace8: an element a cycle, whatever the values. */
+static bool looks_for_values(unsigned int opcode)
+{
+	return opcode >= ISA_MAX8 && opcode <= ISA_MATCH_REPLACE8;
+}
+
 /* One element a partition and cycle, of each input on trn1. */
 static uint64_t vector_cycles(const struct nm_timing *t, const struct nm_inst *inst,
 			      const struct nm_compute *c)
 {
 	unsigned int nd = c->nest.ndim;
+
+	if (looks_for_values(inst->opcode))
+		return (uint64_t)c->n * (is_strided(&c->src0, nd) ? 2 : 1);
+
 	unsigned int speed = t->vector_half && all_half(c) ? vector_speed(inst, c) : 1;
 	uint64_t n = (uint64_t)c->n * (c->src0.bytes && c->src1.bytes ? t->vector_inputs : 1);
 

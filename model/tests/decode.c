@@ -61,6 +61,12 @@ static struct program *whole(void)
 	in->compute.op1 = ISA_MULT;
 	in->compute.vec1 = (struct isa_column){ .dtype = ISA_FP16, .offset = 2 };
 	in->flags |= ISA_F_NOTIFY;
+	in = asm_inst(p, ISA_VECTOR, ISA_MATCH_REPLACE8);
+	in->compute.dst = asm_row(ISA_SPACE_SBUF, ISA_FP32, 0, 8, 0, 16);
+	in->compute.src0 = asm_row(ISA_SPACE_PSUM, ISA_BF16, 32, 8, 0, 16);
+	in->compute.src1 = asm_row(ISA_SPACE_SBUF, ISA_FP32, 0, 8, 64, ISA_TOP);
+	in->flags = ISA_F_VEC1;
+	in->compute.vec1 = (struct isa_column){ .dtype = ISA_UINT16, .offset = 128 };
 	in = asm_inst(p, ISA_GPSIMD, ISA_REDUCE);
 	in->compute.dst = asm_row(ISA_SPACE_SBUF, ISA_INT64, 0, 8, 0, 1);
 	in->compute.src0 = asm_row(ISA_SPACE_SBUF, ISA_INT64, 0, 8, 8, 100);

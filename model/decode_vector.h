@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Part of decode_compute.c, which includes it once: instructions that only the vector engine has, from
+ * ISA_MAX8 on.
+ */
+#ifndef NM_DECODE_VECTOR_H
+#define NM_DECODE_VECTOR_H
+
+/* --- eight values ------------------------------------------------------------------------ */
+
+/* src0, among whose elements (least or more) the values are looked for. */
+static int take_searched(struct body *b, uint32_t least, struct extent *extent)
+{
+	struct nm_compute *c = b->c;
+	int ret = take_tile(b, &b->in->src0, SBUF | PSUM, &c->src0, &c->n, extent);
+
+	if (ret)
+		return ret;
+	if (c->n < least)
+		return bad(b, c->n, least);
+	if (c->n > ISA_TOP_ELEMS_MAX)
+		return bad(b, c->n, ISA_TOP_ELEMS_MAX);
+	c->nparts = b->in->src0.nparts;
+	return 0;
+}
+
+/* A tile of ISA_TOP elements in each partition of src0. */
+static int take_top(struct body *b, const struct isa_tile *t, bool written, struct nm_operand *o)
+{
+	struct extent extent;
+	uint32_t n;
+	int ret = (written ? take_dst : take_tile)(b, t, SBUF | PSUM, o, &n, &extent);
+
+	if (ret)
+		return ret;
+	if (n != ISA_TOP)
+		return bad(b, n, ISA_TOP);
+	return t->nparts == b->c->nparts ? 0 : bad(b, t->nparts, b->c->nparts);
+}
+
+/* Indices up to ISA_TOP_ELEMS_MAX, and all ones for none. */
+static int check_index_dtype(struct body *b, unsigned int dtype)
+{
+	return dtype == ISA_UINT16 || dtype == ISA_UINT32 ? 0 : bad(b, dtype, ISA_UINT32);
+}
+
+static int decode_max8(struct body *b)
+{
+	const struct isa_compute *in = b->in;
+	struct nm_compute *c = b->c;
+	struct nm_operand *data[] = { &c->src0 }, *top[] = { &c->dst };
+	struct extent extent;
+	int ret = no_ops(b, false, false)			      ?:
+			  take_searched(b, ISA_TOP, &extent)	      ?:
+			  take_top(b, &in->dst, true, &c->dst)	      ?:
+			  expect_zero(b, &in->src1, sizeof(in->src1)) ?:
+									take_scalars(b, false, false);
+
+	if (ret)
+		return ret;
+	build_nest(&c->nest, in->src0.count, 0, data, 1, NULL);
+	build_nest(&c->dst_nest, in->dst.count, 0, top, 1, NULL);
+	return 0;
+}
+
+static int decode_find_index8(struct body *b)
+{
+	const struct isa_compute *in = b->in;
+	struct nm_compute *c = b->c;
+	struct nm_operand *data[] = { &c->src0 }, *top[] = { &c->dst, &c->src1 };
+	struct extent extent;
+	int ret = no_ops(b, false, false)			  ?:
+			  take_searched(b, ISA_TOP, &extent)	  ?:
+			  take_top(b, &in->src1, false, &c->src1) ?:
+			  take_top(b, &in->dst, true, &c->dst)	  ?:
+			  same_shape(b, &in->dst, &in->src1)	  ?:
+			  check_index_dtype(b, in->dst.dtype)	  ?:
+								    take_scalars(b, false, false);
+
+	if (ret)
+		return ret;
+	build_nest(&c->nest, in->src0.count, 0, data, 1, NULL);
+	build_nest(&c->dst_nest, in->dst.count, 0, top, 2, NULL);
+	return 0;
+}
+
+/* vec1 of MATCH_REPLACE8: where the indices go. */
+static int take_indices(struct body *b)
+{
+	const struct isa_column *col = &b->in->vec1;
+	struct nm_operand *o = &b->c->s1.vec;
+	int ret = expect_zero(b, &b->in->imm1, sizeof(b->in->imm1));
+
+	if (ret || !(b->inst->flags & ISA_F_VEC1))
+		return ret ?: expect_zero(b, col, sizeof(*col));
+	ret = check_index_dtype(b, col->dtype) ?: take_column(b, col, ISA_TOP, o);
+	if (!ret)
+		note_write(b, o, (int64_t)o->offset + ISA_TOP * o->bytes);
+	return ret;
+}
+
+static int decode_match_replace8(struct body *b)
+{
+	const struct isa_compute *in = b->in;
+	struct nm_compute *c = b->c;
+	struct nm_operand *data[] = { &c->src0, &c->dst }, *top[] = { &c->src1 };
+	struct extent extent;
+	uint32_t n;
+	int ret = no_ops(b, false, false)					   ?:
+			  take_searched(b, 1, &extent)				   ?:
+			  take_top(b, &in->src1, false, &c->src1)		   ?:
+			  take_dst(b, &in->dst, SBUF | PSUM, &c->dst, &n, &extent) ?:
+			  same_shape(b, &in->dst, &in->src0)			   ?:
+			  take_scalar(b, in->imm0, &in->vec0, false, &c->s0)	   ?:
+										     take_indices(b);
+
+	if (ret)
+		return ret;
+	build_nest(&c->nest, in->src0.count, 0, data, 2, NULL);
+	build_nest(&c->dst_nest, in->src1.count, 0, top, 1, NULL);
+	return 0;
+}
+
+#endif /* NM_DECODE_VECTOR_H */
