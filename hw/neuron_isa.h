@@ -105,6 +105,7 @@ enum isa_opcode {
 	ISA_FIND_INDEX8 = 0x31,   /* dst [8] = where src0 [8 <= n] has each of src1 [8] */
 	ISA_MATCH_REPLACE8 = 0x32, /* dst [n] = src0 with each of src1 [8] replaced once by imm0; with
 				   * ISA_F_VEC1 vec1 [8] = where */
+	ISA_TENSOR_TENSOR_SCAN = 0x33, /* dst = r = (src0 op0 r) op1 src1, element by element, from r = s0 */
 };
 
 /* op0, op1. Reduce takes add, mult, max, min, and the logical and bitwise and/or. */
@@ -310,7 +311,7 @@ struct isa_inst {
 	__u8 opcode;
 	__u8 flags;
 #define ISA_F_ACCUM 0x01u /* MATMUL, ACTIVATION; transfers, since 1.2: dst += src, not into PSUM */
-#define ISA_F_REV0  0x02u /* TENSOR_SCALAR, SCALAR_TENSOR_TENSOR: s0 op0 src0 */
+#define ISA_F_REV0  0x02u /* TENSOR_SCALAR, SCALAR_TENSOR_TENSOR: s0 op0 src0; TENSOR_TENSOR_SCAN: r op0 src0 */
 #define ISA_F_REV1  0x04u /* s1 op1 (...), src1 op1 (...) */
 #define ISA_F_VEC0  0x08u
 #define ISA_F_VEC1  0x10u /* MATCH_REPLACE8: vec1 is written */
@@ -426,6 +427,8 @@ static inline const char *isa_opcode_name(__u32 opcode)
 		return "find_index8";
 	case ISA_MATCH_REPLACE8:
 		return "match_replace8";
+	case ISA_TENSOR_TENSOR_SCAN:
+		return "tensor_tensor_scan";
 	default:
 		return (const char *)0;
 	}

@@ -689,6 +689,8 @@ static const struct rule rules[] = {
 	[ISA_MAX8] = { V, 0, CT(ISA_CT_F32), decode_max8 },
 	[ISA_FIND_INDEX8] = { V, 0, CT(ISA_CT_F32), decode_find_index8 },
 	[ISA_MATCH_REPLACE8] = { V, ISA_F_VEC1, CT(ISA_CT_F32), decode_match_replace8 },
+	[ISA_TENSOR_TENSOR_SCAN] = { V, ISA_F_REV0 | ISA_F_REV1 | ISA_F_VEC0, CT(ISA_CT_F32),
+				     decode_scan },
 };
 
 static unsigned int engine_cts(unsigned int engine)

@@ -121,4 +121,22 @@ static int decode_match_replace8(struct body *b)
 	return 0;
 }
 
+/* --- recurrences -------------------------------------------------------------------------- */
+
+static int decode_scan(struct body *b)
+{
+	int ret = no_axes(b)				  ?:
+			  check_alu(b, b->in->op0)	  ?:
+			  check_alu(b, b->in->op1)	  ?:
+			  take_elementwise(b, true, true) ?:
+							    take_scalars(b, true, false);
+
+	if (ret)
+		return ret;
+	/* nki.isa.tensor_tensor_scan: not both. */
+	if (b->in->src0.space == ISA_SPACE_PSUM && b->in->src1.space == ISA_SPACE_PSUM)
+		return bad(b, b->in->src1.space, ISA_SPACE_SBUF);
+	return 0;
+}
+
 #endif /* NM_DECODE_VECTOR_H */

@@ -90,6 +90,9 @@ void nm_exec_compute(struct nm_exec *x, const struct nm_inst *inst)
 	case ISA_MATCH_REPLACE8:
 		nm_exec_match_replace8(x, inst->compute);
 		break;
+	case ISA_TENSOR_TENSOR_SCAN:
+		nm_exec_scan(x, inst->compute);
+		break;
 	default:
 		nm_exec_elementwise(x, inst->opcode, inst->compute);
 		break;

@@ -98,6 +98,8 @@ void nm_exec_transpose(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_max8(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_find_index8(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_match_replace8(struct nm_exec *x, const struct nm_compute *c);
+/* scan.c */
+void nm_exec_scan(struct nm_exec *x, const struct nm_compute *c);
 
 /* How far a transfer has got; zero to start. */
 struct nm_moved {

@@ -182,12 +182,11 @@ static uint64_t vector_cycles(const struct nm_timing *t, const struct nm_inst *i
 			      const struct nm_compute *c)
 {
 	unsigned int nd = c->nest.ndim;
+	unsigned int speed = t->vector_half && all_half(c) ? vector_speed(inst, c) : 1;
+	uint64_t n = (uint64_t)c->n * (c->src0.bytes && c->src1.bytes ? t->vector_inputs : 1);
 
 	if (looks_for_values(inst->opcode))
 		return (uint64_t)c->n * (is_strided(&c->src0, nd) ? 2 : 1);
-
-	unsigned int speed = t->vector_half && all_half(c) ? vector_speed(inst, c) : 1;
-	uint64_t n = (uint64_t)c->n * (c->src0.bytes && c->src1.bytes ? t->vector_inputs : 1);
 
 	if (is_strided(&c->dst, nd) || is_strided(&c->src0, nd) || is_strided(&c->src1, nd))
 		return n * 2 / speed;
