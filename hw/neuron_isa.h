@@ -106,6 +106,9 @@ enum isa_opcode {
 	ISA_MATCH_REPLACE8 = 0x32, /* dst [n] = src0 with each of src1 [8] replaced once by imm0; with
 				   * ISA_F_VEC1 vec1 [8] = where */
 	ISA_TENSOR_TENSOR_SCAN = 0x33, /* dst = r = (src0 op0 r) op1 src1, element by element, from r = s0 */
+	ISA_TENSOR_SCALAR_CUMULATIVE = 0x34, /* dst = r = (src0 op0 s0) op1 r, element by element, from
+					      * r = s1, or with ISA_F_ACCUM from the last r of the
+					      * partition's latest one */
 };
 
 /* op0, op1. Reduce takes add, mult, max, min, and the logical and bitwise and/or. */
@@ -310,7 +313,8 @@ struct isa_update {
 struct isa_inst {
 	__u8 opcode;
 	__u8 flags;
-#define ISA_F_ACCUM 0x01u /* MATMUL, ACTIVATION; transfers, since 1.2: dst += src, not into PSUM */
+#define ISA_F_ACCUM 0x01u /* MATMUL, ACTIVATION, TENSOR_SCALAR_CUMULATIVE; transfers, since 1.2: dst += src,
+			   * not into PSUM */
 #define ISA_F_REV0  0x02u /* TENSOR_SCALAR, SCALAR_TENSOR_TENSOR: s0 op0 src0; TENSOR_TENSOR_SCAN: r op0 src0 */
 #define ISA_F_REV1  0x04u /* s1 op1 (...), src1 op1 (...) */
 #define ISA_F_VEC0  0x08u
@@ -429,6 +433,8 @@ static inline const char *isa_opcode_name(__u32 opcode)
 		return "match_replace8";
 	case ISA_TENSOR_TENSOR_SCAN:
 		return "tensor_tensor_scan";
+	case ISA_TENSOR_SCALAR_CUMULATIVE:
+		return "tensor_scalar_cumulative";
 	default:
 		return (const char *)0;
 	}

@@ -182,6 +182,7 @@ struct nm_decoder {
 	uint32_t load_k, load_m; /* stationary operand of the tensor stream; 0: none */
 	bool load_fp32;
 	uint32_t dst_rights; /* that a transfer needs of its destination slot */
+	uint32_t cumulated; /* partitions that the vector stream holds a cumulative result of */
 	uint32_t matmul_cycles; /* of the instruction before, for hiding loads */
 };
 

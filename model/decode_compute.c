@@ -691,6 +691,8 @@ static const struct rule rules[] = {
 	[ISA_MATCH_REPLACE8] = { V, ISA_F_VEC1, CT(ISA_CT_F32), decode_match_replace8 },
 	[ISA_TENSOR_TENSOR_SCAN] = { V, ISA_F_REV0 | ISA_F_REV1 | ISA_F_VEC0, CT(ISA_CT_F32),
 				     decode_scan },
+	[ISA_TENSOR_SCALAR_CUMULATIVE] = { V, ISA_F_ACCUM | ISA_F_REV0 | ISA_F_VEC0 | ISA_F_VEC1,
+					   CT(ISA_CT_F32), decode_cumulative },
 };
 
 static unsigned int engine_cts(unsigned int engine)

@@ -139,4 +139,47 @@ static int decode_scan(struct body *b)
 	return 0;
 }
 
+static bool alu_cumulates(unsigned int op)
+{
+	return op == ISA_ADD || op == ISA_SUB || op == ISA_MULT || op == ISA_MAX || op == ISA_MIN;
+}
+
+/* nki.isa.tensor_scalar_cumulative: no 32-bit integers. */
+static int check_cumulative_dtype(struct body *b, unsigned int dtype)
+{
+	return dtype == ISA_INT32 || dtype == ISA_UINT32 ? bad(b, dtype, ISA_FP32) : 0;
+}
+
+/* Without ISA_F_ACCUM s1 is where it starts; with it, what an earlier one of the stream has left. */
+static int take_start(struct body *b)
+{
+	const unsigned int flags = b->inst->flags;
+
+	if (!(flags & ISA_F_ACCUM))
+		return 0;
+	if (flags & ISA_F_VEC1)
+		return bad(b, flags, flags & ~ISA_F_VEC1);
+	if (b->in->imm1)
+		return bad(b, b->in->imm1, 0);
+	return b->c->nparts > b->d->cumulated ? bad(b, b->c->nparts, b->d->cumulated) : 0;
+}
+
+static int decode_cumulative(struct body *b)
+{
+	int ret = no_axes(b) ?: check_alu(b, b->in->op0);
+
+	if (ret)
+		return ret;
+	if (!alu_cumulates(b->in->op1))
+		return bad(b, b->in->op1, ISA_ADD);
+	ret = take_elementwise(b, true, false)			   ?:
+		      check_cumulative_dtype(b, b->in->dst.dtype)  ?:
+		      check_cumulative_dtype(b, b->in->src0.dtype) ?:
+		      take_scalars(b, true, true)		   ?:
+								     take_start(b);
+	if (!ret && b->c->nparts > b->d->cumulated)
+		b->d->cumulated = b->c->nparts;
+	return ret;
+}
+
 #endif /* NM_DECODE_VECTOR_H */

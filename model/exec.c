@@ -93,6 +93,9 @@ void nm_exec_compute(struct nm_exec *x, const struct nm_inst *inst)
 	case ISA_TENSOR_TENSOR_SCAN:
 		nm_exec_scan(x, inst->compute);
 		break;
+	case ISA_TENSOR_SCALAR_CUMULATIVE:
+		nm_exec_cumulative(x, inst->compute);
+		break;
 	default:
 		nm_exec_elementwise(x, inst->opcode, inst->compute);
 		break;

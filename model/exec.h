@@ -34,6 +34,7 @@ struct nm_exec {
 	float *moving; /* [K][N] when the operand cannot be used in place */
 	float *product; /* [M][N] */
 	uint32_t load_k, load_m;
+	float cumulative[ISA_PARTITIONS]; /* last results of TENSOR_SCALAR_CUMULATIVE */
 
 	const uint8_t *constants; /* of the running program */
 	struct nm_slot slot[EXI_SLOTS_MAX];
@@ -100,6 +101,7 @@ void nm_exec_find_index8(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_match_replace8(struct nm_exec *x, const struct nm_compute *c);
 /* scan.c */
 void nm_exec_scan(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_cumulative(struct nm_exec *x, const struct nm_compute *c);
 
 /* How far a transfer has got; zero to start. */
 struct nm_moved {

@@ -29,3 +29,26 @@ void nm_exec_scan(struct nm_exec *x, const struct nm_compute *c)
 		nm_put(x, c->ct, &c->dst, &c->nest, p, a);
 	}
 }
+
+void nm_exec_cumulative(struct nm_exec *x, const struct nm_compute *c)
+{
+	nm_row2 op1 = x->rows->tt[c->ct][c->op1];
+	float *a = (float *)x->buffer[0], r;
+
+	for (unsigned int p = 0; p < c->nparts; p++) {
+		uint64_t s0 = nm_scalar_value(x, c, &c->s0, p);
+		uint64_t s1 = nm_scalar_value(x, c, &c->s1, p);
+
+		memcpy(&r, &s1, sizeof(r));
+		if (c->flags & ISA_F_ACCUM)
+			r = x->cumulative[p];
+		nm_fetch(x, c->ct, &c->src0, &c->nest, p, a);
+		(c->flags & ISA_F_REV0 ? x->rows->st : x->rows->ts)[c->ct][c->op0](a, a, &s0, c->n);
+		for (uint32_t i = 0; i < c->n; i++) {
+			op1(&r, &a[i], &r, 1);
+			a[i] = r;
+		}
+		x->cumulative[p] = r;
+		nm_put(x, c->ct, &c->dst, &c->nest, p, a);
+	}
+}
