@@ -167,51 +167,22 @@ static const struct part column[] = {
 	END,
 };
 
-#define SIDE_DIMS                                                           \
-	NUMBER("@", isa_dma_side, offset), NUMBER("/", isa_dma_side, ndim), \
-		TAIL(",", isa_dma_side, 0), TAIL(",", isa_dma_side, 1),     \
-		TAIL(",", isa_dma_side, 2), TAIL(",", isa_dma_side, 3), TAIL(",", isa_dma_side, 4)
+/* Both sides of both kinds of transfer, up to the dims that they share. */
+#define SIDE_DIMS(type)                                                         \
+	NUMBER("@", type, offset), NUMBER("/", type, ndim), TAIL(",", type, 0), \
+		TAIL(",", type, 1), TAIL(",", type, 2), TAIL(",", type, 3)
+#define SLOT_SIDE(type) \
+	FIXED(type, space, ISA_SPACE_SLOT), NAMED("", type, slot, slots), SIDE_DIMS(type)
+#define CHIP_SIDE(type)                                                                      \
+	NAMED("", type, space, spaces), NUMBER("[", type, part0), NUMBER("+", type, nparts), \
+		NUMBER("*", type, part_step), NUMBER("]", type, slot), SIDE_DIMS(type)
 _Static_assert(ISA_DMA_DIMS == 5, "a dim of a transfer has no text");
-
-static const struct part slot_side[] = {
-	FIXED(isa_dma_side, space, ISA_SPACE_SLOT),
-	NAMED("", isa_dma_side, slot, slots),
-	SIDE_DIMS,
-	END,
-};
-
-static const struct part chip_side[] = {
-	NAMED("", isa_dma_side, space, spaces),
-	NUMBER("[", isa_dma_side, part0),
-	NUMBER("+", isa_dma_side, nparts),
-	NUMBER("*", isa_dma_side, part_step),
-	NUMBER("]", isa_dma_side, slot),
-	SIDE_DIMS,
-	END,
-};
-
-#define ROWS_DIMS                                                           \
-	NUMBER("@", isa_dma_rows, offset), NUMBER("/", isa_dma_rows, ndim), \
-		TAIL(",", isa_dma_rows, 0), TAIL(",", isa_dma_rows, 1),     \
-		TAIL(",", isa_dma_rows, 2), TAIL(",", isa_dma_rows, 3)
 _Static_assert(ISA_DMA_ROW_DIMS == 4, "a dim of an indirect transfer has no text");
 
-static const struct part slot_rows[] = {
-	FIXED(isa_dma_rows, space, ISA_SPACE_SLOT),
-	NAMED("", isa_dma_rows, slot, slots),
-	ROWS_DIMS,
-	END,
-};
-
-static const struct part chip_rows[] = {
-	NAMED("", isa_dma_rows, space, spaces),
-	NUMBER("[", isa_dma_rows, part0),
-	NUMBER("+", isa_dma_rows, nparts),
-	NUMBER("*", isa_dma_rows, part_step),
-	NUMBER("]", isa_dma_rows, slot),
-	ROWS_DIMS,
-	END,
-};
+static const struct part slot_side[] = { SLOT_SIDE(isa_dma_side), TAIL(",", isa_dma_side, 4), END };
+static const struct part chip_side[] = { CHIP_SIDE(isa_dma_side), TAIL(",", isa_dma_side, 4), END };
+static const struct part slot_rows[] = { SLOT_SIDE(isa_dma_rows), END };
+static const struct part chip_rows[] = { CHIP_SIDE(isa_dma_rows), END };
 
 static const struct part indices[] = {
 	NAMED("", isa_dma_index, space, spaces), NAMED(":", isa_dma_index, dtype, dtypes),
