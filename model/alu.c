@@ -27,11 +27,6 @@ static bool is_native(unsigned int ct, unsigned int dtype)
 	       (ct == ISA_CT_I64 && dtype == ISA_UINT64);
 }
 
-static size_t ct_bytes(unsigned int ct)
-{
-	return ct == ISA_CT_I64 || ct == ISA_CT_F64 ? 8 : 4;
-}
-
 uint64_t nm_scalar_value(const struct nm_exec *x, const struct nm_compute *c,
 			 const struct nm_scalar *s, unsigned int partition)
 {
@@ -87,7 +82,7 @@ static const void *fetch(const struct job *j, const struct nm_operand *o, const 
 	for (uint32_t r = 0; r < p->rows; r++) {
 		j->x->rows->load[c->ct][o->dtype](out, element(j, o, idx, p->first), o->step[inner],
 						  p->n);
-		out += p->n * ct_bytes(c->ct);
+		out += p->n * nm_ct_bytes(c->ct);
 		nm_next(idx, c->nest.count, inner);
 	}
 	return buf;
@@ -104,7 +99,7 @@ static void put(const struct job *j, const struct piece *p, const void *result)
 	for (uint32_t r = 0; r < p->rows; r++) {
 		j->x->rows->store[c->ct][c->dst.dtype](element(j, &c->dst, idx, p->first),
 						       c->dst.step[inner], in, p->n);
-		in += p->n * ct_bytes(c->ct);
+		in += p->n * nm_ct_bytes(c->ct);
 		nm_next(idx, c->nest.count, inner);
 	}
 }

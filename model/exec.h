@@ -50,6 +50,12 @@ static inline ptrdiff_t nm_pitch(unsigned int space)
 	return space == ISA_SPACE_SBUF ? NM_SBUF_PITCH : NM_PSUM_PITCH;
 }
 
+/* Bytes of an element in an arithmetic compute type. */
+static inline size_t nm_ct_bytes(unsigned int ct)
+{
+	return ct == ISA_CT_I64 || ct == ISA_CT_F64 ? 8 : 4;
+}
+
 /* First element of an operand in its i-th partition. */
 static inline uint8_t *nm_operand_ptr(const struct nm_exec *x, const struct nm_operand *o,
 				      unsigned int i)

@@ -2,11 +2,6 @@
 /* A partition of an operand as one packed row, whatever its dims. */
 #include "exec.h"
 
-static size_t ct_bytes(unsigned int ct)
-{
-	return ct == ISA_CT_I64 || ct == ISA_CT_F64 ? 8 : 4;
-}
-
 void nm_fetch(const struct nm_exec *x, unsigned int ct, const struct nm_operand *o,
 	      const struct nm_nest *nest, unsigned int partition, void *out)
 {
@@ -18,7 +13,7 @@ void nm_fetch(const struct nm_exec *x, unsigned int ct, const struct nm_operand 
 	do {
 		x->rows->load[ct][o->dtype](to, src + nm_at(idx, o->step, inner), o->step[inner],
 					    nest->count[inner]);
-		to += nest->count[inner] * ct_bytes(ct);
+		to += nest->count[inner] * nm_ct_bytes(ct);
 	} while (nm_next(idx, nest->count, inner));
 }
 
@@ -33,6 +28,6 @@ void nm_put(const struct nm_exec *x, unsigned int ct, const struct nm_operand *o
 	do {
 		x->rows->store[ct][o->dtype](dst + nm_at(idx, o->step, inner), o->step[inner], from,
 					     nest->count[inner]);
-		from += nest->count[inner] * ct_bytes(ct);
+		from += nest->count[inner] * nm_ct_bytes(ct);
 	} while (nm_next(idx, nest->count, inner));
 }

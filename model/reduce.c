@@ -8,11 +8,6 @@
 
 #include "exec.h"
 
-static size_t ct_bytes(unsigned int ct)
-{
-	return ct == ISA_CT_I64 || ct == ISA_CT_F64 ? 8 : 4;
-}
-
 /* Reduces the inner dims of the nest from src on; the result is in lanes[0]. */
 static void reduce_one(struct nm_exec *x, const struct nm_compute *c, const uint8_t *src,
 		       uint64_t *lanes)
@@ -67,7 +62,7 @@ static void reduce_columns(struct nm_exec *x, const struct nm_compute *c, const 
 	const uint32_t *count = c->nest.count + c->outer;
 	unsigned int inner = c->nest.ndim - c->outer;
 	nm_row2 op = x->rows->tt[c->ct][c->op0];
-	size_t bytes = ct_bytes(c->ct), row = COLUMNS * bytes;
+	size_t bytes = nm_ct_bytes(c->ct), row = COLUMNS * bytes;
 	uint8_t *lanes = (uint8_t *)x->buffer[2];
 	uint32_t idx[ISA_TILE_DIMS] = { 0 };
 	uint64_t identity[NM_LANES];
@@ -99,7 +94,7 @@ static void reduce_partition(struct nm_exec *x, const struct nm_compute *c, unsi
 	const uint8_t *src = nm_operand_ptr(x, &c->src0, partition);
 	bool columns = by_columns(c);
 	unsigned int outer = c->outer - (columns ? 1u : 0u);
-	size_t bytes = ct_bytes(c->ct);
+	size_t bytes = nm_ct_bytes(c->ct);
 	uint32_t idx[ISA_TILE_DIMS] = { 0 };
 	uint64_t lanes[NM_LANES];
 
@@ -139,7 +134,7 @@ void nm_exec_reduce(struct nm_exec *x, const struct nm_compute *c)
 		do {
 			x->rows->store[c->ct][c->dst.dtype](dst + nm_at(idx, c->dst.step, outer),
 							    step, results, row);
-			results += row * ct_bytes(c->ct);
+			results += row * nm_ct_bytes(c->ct);
 		} while (nm_next(idx, c->nest.count, outer));
 	}
 }
@@ -149,7 +144,7 @@ void nm_exec_partition_reduce(struct nm_exec *x, const struct nm_compute *c)
 	unsigned int inner = c->nest.ndim - 1u;
 	uint32_t row = c->nest.count[inner];
 	uint32_t idx[ISA_TILE_DIMS] = { 0 };
-	size_t bytes = ct_bytes(c->ct);
+	size_t bytes = nm_ct_bytes(c->ct);
 	uint8_t *acc = (uint8_t *)x->buffer[0];
 	size_t done = 0;
 
@@ -168,11 +163,5 @@ void nm_exec_partition_reduce(struct nm_exec *x, const struct nm_compute *c)
 		done += row * bytes;
 	} while (nm_next(idx, c->nest.count, inner));
 	/* All results before the first is stored: dst may overlap src0. */
-	done = 0;
-	do {
-		x->rows->store[c->ct][c->dst.dtype](nm_operand_ptr(x, &c->dst, 0) +
-							    nm_at(idx, c->dst.step, inner),
-						    c->dst.step[inner], acc + done, row);
-		done += row * bytes;
-	} while (nm_next(idx, c->nest.count, inner));
+	nm_put(x, c->ct, &c->dst, &c->nest, 0, acc);
 }

@@ -4,21 +4,6 @@
 
 #include "exec.h"
 
-/* Row k of an operand as packed fp32. */
-static void fetch_row(struct nm_exec *x, const struct nm_compute *c, unsigned int k, float *out)
-{
-	const uint8_t *src = nm_operand_ptr(x, &c->src0, k);
-	unsigned int inner = c->nest.ndim - 1u;
-	uint32_t idx[ISA_TILE_DIMS] = { 0 };
-	uint32_t row = c->nest.count[inner];
-
-	do {
-		x->rows->load[ISA_CT_F32][c->src0.dtype](out, src + nm_at(idx, c->src0.step, inner),
-							 c->src0.step[inner], row);
-		out += row;
-	} while (nm_next(idx, c->nest.count, inner));
-}
-
 void nm_exec_load_stationary(struct nm_exec *x, const struct nm_compute *c)
 {
 	const unsigned int pack = NM_GEMM_PACK;
@@ -29,7 +14,7 @@ void nm_exec_load_stationary(struct nm_exec *x, const struct nm_compute *c)
 	for (unsigned int k = 0; k < c->nparts; k++) {
 		float *out = x->stationary + k * pack;
 
-		fetch_row(x, c, k, row);
+		nm_fetch(x, ISA_CT_F32, &c->src0, &c->nest, k, row);
 		for (unsigned int m = 0; m < c->n; m += pack, out += (size_t)pack * c->nparts)
 			memcpy(out, row + m, pack * sizeof(*out));
 	}
@@ -72,7 +57,8 @@ void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c)
 
 	if (c->src0.dtype != ISA_FP32 || c->nest.ndim != 1 || c->src0.step[0] != sizeof(float)) {
 		for (unsigned int k = 0; k < x->load_k; k++)
-			fetch_row(x, c, k, x->moving + (size_t)k * c->n);
+			nm_fetch(x, ISA_CT_F32, &c->src0, &c->nest, k,
+				 x->moving + (size_t)k * c->n);
 		moving = x->moving;
 		pitch = c->n;
 	}
