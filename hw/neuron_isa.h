@@ -32,6 +32,10 @@
 #define ISA_DMA_QUEUES     16  /* a core; transfers of one queue are made in order */
 #define ISA_TOP            8     /* values that MAX8, FIND_INDEX8 and MATCH_REPLACE8 deal with */
 #define ISA_TOP_ELEMS_MAX  16384 /* of a partition, among which they look */
+#define ISA_BN_ELEMS_MAX   512   /* of a partition, that BN_STATS sees */
+#define ISA_BN_GROUP       3     /* elements that describe a set of values: count, mean, variance * count */
+#define ISA_BN_STATS_ELEMS 6     /* results of BN_STATS: a group of the even, a group of the odd elements */
+#define ISA_BN_AGGR_ELEMS  2     /* results of BN_AGGR: mean, variance */
 #define ISA_SLOT_CONST     0xfffeu /* the program's own constants, read only */
 #define ISA_INST_BYTES     192
 
@@ -109,6 +113,9 @@ enum isa_opcode {
 	ISA_TENSOR_SCALAR_CUMULATIVE = 0x34, /* dst = r = (src0 op0 s0) op1 r, element by element, from
 					      * r = s1, or with ISA_F_ACCUM from the last r of the
 					      * partition's latest one */
+	ISA_BN_STATS = 0x35,      /* dst [6] = count, mean, variance * count of the even elements of src0
+				   * [1 <= n <= 512], then of the odd ones */
+	ISA_BN_AGGR = 0x36,       /* dst [2] = mean, variance of all that the groups of src0 [3k] describe */
 };
 
 /* op0, op1. Reduce takes add, mult, max, min, and the logical and bitwise and/or. */
@@ -435,6 +442,10 @@ static inline const char *isa_opcode_name(__u32 opcode)
 		return "tensor_tensor_scan";
 	case ISA_TENSOR_SCALAR_CUMULATIVE:
 		return "tensor_scalar_cumulative";
+	case ISA_BN_STATS:
+		return "bn_stats";
+	case ISA_BN_AGGR:
+		return "bn_aggr";
 	default:
 		return (const char *)0;
 	}

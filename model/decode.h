@@ -72,7 +72,7 @@ struct nm_compute {
 	uint32_t n; /* elements of a partition: product of nest */
 	struct nm_nest nest; /* of src0 and, but for the tensor engine, the other operands */
 	struct nm_nest
-		dst_nest; /* tensor engine: of dst; of the ISA_TOP values of MAX8 and the like */
+		dst_nest; /* tensor engine, BN_*: of dst; of the ISA_TOP values of MAX8 and the like */
 	struct nm_operand dst, src0, src1; /* IOTA: src0.step is what an index adds */
 	struct nm_scalar s0, s1;
 };

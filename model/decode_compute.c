@@ -693,6 +693,8 @@ static const struct rule rules[] = {
 				     decode_scan },
 	[ISA_TENSOR_SCALAR_CUMULATIVE] = { V, ISA_F_ACCUM | ISA_F_REV0 | ISA_F_VEC0 | ISA_F_VEC1,
 					   CT(ISA_CT_F32), decode_cumulative },
+	[ISA_BN_STATS] = { V, 0, CT(ISA_CT_F32), decode_bn_stats },
+	[ISA_BN_AGGR] = { V, 0, CT(ISA_CT_F32), decode_bn_aggr },
 };
 
 static unsigned int engine_cts(unsigned int engine)

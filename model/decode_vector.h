@@ -6,26 +6,28 @@
 #ifndef NM_DECODE_VECTOR_H
 #define NM_DECODE_VECTOR_H
 
-/* --- eight values ------------------------------------------------------------------------ */
+/* --- few results, or few operands, of a row ------------------------------------------------- */
 
-/* src0, among whose elements (least or more) the values are looked for. */
-static int take_searched(struct body *b, uint32_t least, struct extent *extent)
+/* src0 of least..most elements. */
+static int take_row(struct body *b, uint32_t least, uint32_t most)
 {
 	struct nm_compute *c = b->c;
-	int ret = take_tile(b, &b->in->src0, SBUF | PSUM, &c->src0, &c->n, extent);
+	struct extent extent;
+	int ret = take_tile(b, &b->in->src0, SBUF | PSUM, &c->src0, &c->n, &extent);
 
 	if (ret)
 		return ret;
 	if (c->n < least)
 		return bad(b, c->n, least);
-	if (c->n > ISA_TOP_ELEMS_MAX)
-		return bad(b, c->n, ISA_TOP_ELEMS_MAX);
+	if (c->n > most)
+		return bad(b, c->n, most);
 	c->nparts = b->in->src0.nparts;
 	return 0;
 }
 
-/* A tile of ISA_TOP elements in each partition of src0. */
-static int take_top(struct body *b, const struct isa_tile *t, bool written, struct nm_operand *o)
+/* A tile of few elements in each partition of src0. */
+static int take_few(struct body *b, const struct isa_tile *t, uint32_t few, bool written,
+		    struct nm_operand *o)
 {
 	struct extent extent;
 	uint32_t n;
@@ -33,10 +35,47 @@ static int take_top(struct body *b, const struct isa_tile *t, bool written, stru
 
 	if (ret)
 		return ret;
-	if (n != ISA_TOP)
-		return bad(b, n, ISA_TOP);
+	if (n != few)
+		return bad(b, n, few);
 	return t->nparts == b->c->nparts ? 0 : bad(b, t->nparts, b->c->nparts);
 }
+
+/* dst of few elements from src0 of least..most, and nothing else. */
+static int decode_few(struct body *b, uint32_t least, uint32_t most, uint32_t few)
+{
+	const struct isa_compute *in = b->in;
+	struct nm_compute *c = b->c;
+	struct nm_operand *data[] = { &c->src0 }, *results[] = { &c->dst };
+	int ret = no_ops(b, false, false)			      ?:
+			  take_row(b, least, most)		      ?:
+			  take_few(b, &in->dst, few, true, &c->dst)   ?:
+			  expect_zero(b, &in->src1, sizeof(in->src1)) ?:
+									take_scalars(b, false, false);
+
+	if (ret)
+		return ret;
+	build_nest(&c->nest, in->src0.count, 0, data, 1, NULL);
+	build_nest(&c->dst_nest, in->dst.count, 0, results, 1, NULL);
+	return 0;
+}
+
+/* --- mean and variance -------------------------------------------------------------------- */
+
+static int decode_bn_stats(struct body *b)
+{
+	return decode_few(b, 1, ISA_BN_ELEMS_MAX, ISA_BN_STATS_ELEMS);
+}
+
+static int decode_bn_aggr(struct body *b)
+{
+	int ret = decode_few(b, ISA_BN_GROUP, NM_TILE_ELEMS, ISA_BN_AGGR_ELEMS);
+
+	if (ret)
+		return ret;
+	return b->c->n % ISA_BN_GROUP ? bad(b, b->c->n, ISA_BN_GROUP) : 0;
+}
+
+/* --- eight values ------------------------------------------------------------------------ */
 
 /* Indices up to ISA_TOP_ELEMS_MAX, and all ones for none. */
 static int check_index_dtype(struct body *b, unsigned int dtype)
@@ -46,21 +85,7 @@ static int check_index_dtype(struct body *b, unsigned int dtype)
 
 static int decode_max8(struct body *b)
 {
-	const struct isa_compute *in = b->in;
-	struct nm_compute *c = b->c;
-	struct nm_operand *data[] = { &c->src0 }, *top[] = { &c->dst };
-	struct extent extent;
-	int ret = no_ops(b, false, false)			      ?:
-			  take_searched(b, ISA_TOP, &extent)	      ?:
-			  take_top(b, &in->dst, true, &c->dst)	      ?:
-			  expect_zero(b, &in->src1, sizeof(in->src1)) ?:
-									take_scalars(b, false, false);
-
-	if (ret)
-		return ret;
-	build_nest(&c->nest, in->src0.count, 0, data, 1, NULL);
-	build_nest(&c->dst_nest, in->dst.count, 0, top, 1, NULL);
-	return 0;
+	return decode_few(b, ISA_TOP, ISA_TOP_ELEMS_MAX, ISA_TOP);
 }
 
 static int decode_find_index8(struct body *b)
@@ -68,14 +93,13 @@ static int decode_find_index8(struct body *b)
 	const struct isa_compute *in = b->in;
 	struct nm_compute *c = b->c;
 	struct nm_operand *data[] = { &c->src0 }, *top[] = { &c->dst, &c->src1 };
-	struct extent extent;
-	int ret = no_ops(b, false, false)			  ?:
-			  take_searched(b, ISA_TOP, &extent)	  ?:
-			  take_top(b, &in->src1, false, &c->src1) ?:
-			  take_top(b, &in->dst, true, &c->dst)	  ?:
-			  same_shape(b, &in->dst, &in->src1)	  ?:
-			  check_index_dtype(b, in->dst.dtype)	  ?:
-								    take_scalars(b, false, false);
+	int ret = no_ops(b, false, false)				   ?:
+			  take_row(b, ISA_TOP, ISA_TOP_ELEMS_MAX)	   ?:
+			  take_few(b, &in->src1, ISA_TOP, false, &c->src1) ?:
+			  take_few(b, &in->dst, ISA_TOP, true, &c->dst)	   ?:
+			  same_shape(b, &in->dst, &in->src1)		   ?:
+			  check_index_dtype(b, in->dst.dtype)		   ?:
+			  take_scalars(b, false, false);
 
 	if (ret)
 		return ret;
@@ -107,8 +131,8 @@ static int decode_match_replace8(struct body *b)
 	struct extent extent;
 	uint32_t n;
 	int ret = no_ops(b, false, false)					   ?:
-			  take_searched(b, 1, &extent)				   ?:
-			  take_top(b, &in->src1, false, &c->src1)		   ?:
+			  take_row(b, 1, ISA_TOP_ELEMS_MAX)			   ?:
+			  take_few(b, &in->src1, ISA_TOP, false, &c->src1)	   ?:
 			  take_dst(b, &in->dst, SBUF | PSUM, &c->dst, &n, &extent) ?:
 			  same_shape(b, &in->dst, &in->src0)			   ?:
 			  take_scalar(b, in->imm0, &in->vec0, false, &c->s0)	   ?:

@@ -96,6 +96,12 @@ void nm_exec_compute(struct nm_exec *x, const struct nm_inst *inst)
 	case ISA_TENSOR_SCALAR_CUMULATIVE:
 		nm_exec_cumulative(x, inst->compute);
 		break;
+	case ISA_BN_STATS:
+		nm_exec_bn_stats(x, inst->compute);
+		break;
+	case ISA_BN_AGGR:
+		nm_exec_bn_aggr(x, inst->compute);
+		break;
 	default:
 		nm_exec_elementwise(x, inst->opcode, inst->compute);
 		break;

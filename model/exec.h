@@ -105,6 +105,9 @@ void nm_exec_transpose(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_max8(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_find_index8(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_match_replace8(struct nm_exec *x, const struct nm_compute *c);
+/* bn.c */
+void nm_exec_bn_stats(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_bn_aggr(struct nm_exec *x, const struct nm_compute *c);
 /* scan.c */
 void nm_exec_scan(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_cumulative(struct nm_exec *x, const struct nm_compute *c);

@@ -171,11 +171,15 @@ static unsigned int vector_speed(const struct nm_inst *inst, const struct nm_com
 	return inst->opcode == ISA_TENSOR_TENSOR ? 2 : 1;
 }
 
-/* NKI pages of max8, nc_find_index8 and nc_match_replace8: an element a cycle, whatever the values. */
-static bool looks_for_values(unsigned int opcode)
+/* NKI pages of max8, nc_find_index8, nc_match_replace8 and bn_stats: an element of src0 a cycle, whatever
+ * else there is. */
+static bool takes_a_row(unsigned int opcode)
 {
-	return opcode >= ISA_MAX8 && opcode <= ISA_MATCH_REPLACE8;
+	return (opcode >= ISA_MAX8 && opcode <= ISA_MATCH_REPLACE8) || opcode == ISA_BN_STATS;
 }
+
+/* NKI page of bn_aggr: cycles for a group. */
+#define BN_AGGR_CYCLES 13
 
 /* One element a partition and cycle, of each input on trn1. */
 static uint64_t vector_cycles(const struct nm_timing *t, const struct nm_inst *inst,
@@ -185,8 +189,10 @@ static uint64_t vector_cycles(const struct nm_timing *t, const struct nm_inst *i
 	unsigned int speed = t->vector_half && all_half(c) ? vector_speed(inst, c) : 1;
 	uint64_t n = (uint64_t)c->n * (c->src0.bytes && c->src1.bytes ? t->vector_inputs : 1);
 
-	if (looks_for_values(inst->opcode))
+	if (takes_a_row(inst->opcode))
 		return (uint64_t)c->n * (is_strided(&c->src0, nd) ? 2 : 1);
+	if (inst->opcode == ISA_BN_AGGR)
+		return (uint64_t)c->n / ISA_BN_GROUP * BN_AGGR_CYCLES;
 
 	if (is_strided(&c->dst, nd) || is_strided(&c->src0, nd) || is_strided(&c->src1, nd))
 		return n * 2 / speed;
