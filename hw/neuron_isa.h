@@ -32,6 +32,8 @@
 #define ISA_DMA_QUEUES     16  /* a core; transfers of one queue are made in order */
 #define ISA_TOP            8     /* values that MAX8, FIND_INDEX8 and MATCH_REPLACE8 deal with */
 #define ISA_TOP_ELEMS_MAX  16384 /* of a partition, among which they look */
+#define ISA_BLOCK          32    /* partitions and elements that the vector engine transposes at most */
+#define ISA_SHUFFLE_KEEP   0xffu /* STREAM_SHUFFLE: the partition of dst stays as it is */
 #define ISA_BN_ELEMS_MAX   512   /* of a partition, that BN_STATS sees */
 #define ISA_BN_GROUP       3     /* elements that describe a set of values: count, mean, variance * count */
 #define ISA_BN_STATS_ELEMS 6     /* results of BN_STATS: a group of the even, a group of the odd elements */
@@ -102,7 +104,8 @@ enum isa_opcode {
 	ISA_MATMUL = 0x21,        /* T: dst [M, N] (PSUM, fp32) = stationary' * src0 [K, N];
 				   * with ISA_F_ACCUM added to what is there */
 	ISA_TRANSPOSE = 0x22,     /* T: dst [F, P] (PSUM) = src0' for src0 [P, F <= 128], bits kept;
-				   * 2- and 4-byte types; dst elements of the same size */
+				   * 2- and 4-byte types; dst elements of the same size;
+				   * V, since 1.2: F, P <= 32, SBUF and PSUM, 1-byte types, too */
 
 	/* Vector engine, in fp32; struct isa_compute; since 1.2 of the image. n: elements of src0. */
 	ISA_MAX8 = 0x30,          /* dst [8] = the largest of src0 [8 <= n], descending */
@@ -116,6 +119,8 @@ enum isa_opcode {
 	ISA_BN_STATS = 0x35,      /* dst [6] = count, mean, variance * count of the even elements of src0
 				   * [1 <= n <= 512], then of the odd ones */
 	ISA_BN_AGGR = 0x36,       /* dst [2] = mean, variance of all that the groups of src0 [3k] describe */
+	ISA_STREAM_SHUFFLE = 0x37, /* partition p of dst = partition shuffle[p % 32] of the 32 of src0 that p
+				    * is among, bits kept */
 };
 
 /* op0, op1. Reduce takes add, mult, max, min, and the logical and bitwise and/or. */
@@ -215,7 +220,10 @@ struct isa_column {
 struct isa_compute {
 	struct isa_tile dst;
 	struct isa_tile src0;
-	struct isa_tile src1;
+	union {
+		struct isa_tile src1;
+		__u8 shuffle[ISA_PART_QUANTUM]; /* STREAM_SHUFFLE: 0..31, ISA_SHUFFLE_KEEP; then 8 zeros */
+	};
 	__u8 op0;
 	__u8 op1;
 	__u8 compute_type;
@@ -446,6 +454,8 @@ static inline const char *isa_opcode_name(__u32 opcode)
 		return "bn_stats";
 	case ISA_BN_AGGR:
 		return "bn_aggr";
+	case ISA_STREAM_SHUFFLE:
+		return "stream_shuffle";
 	default:
 		return (const char *)0;
 	}

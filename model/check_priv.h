@@ -51,7 +51,8 @@ struct nm_span {
 	int64_t step[NM_WALK_DIMS + 1]; /* ascending */
 };
 
-#define NM_SPANS_MAX 6 /* of one instruction */
+/* Of one instruction; STREAM_SHUFFLE: every other partition of a group, read and written. */
+#define NM_SPANS_MAX ISA_PART_QUANTUM
 
 struct nm_finding {
 	struct nm_fault fault;

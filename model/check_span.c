@@ -37,19 +37,59 @@ static void fold(struct nm_span *s)
 	memmove(s->count, s->count + n, s->ndim * sizeof(s->count[0]));
 }
 
-static void add_operand(struct nm_span *s, const struct nm_operand *o, unsigned int nparts,
-			const struct nm_nest *nest, bool write)
+/* Partitions first, first + 1 and so on of an operand: many in each of groups, ISA_PART_QUANTUM apart. */
+static void add_partitions(struct nm_span *s, const struct nm_operand *o, unsigned int first,
+			   unsigned int many, unsigned int groups, const struct nm_nest *nest,
+			   bool write)
 {
 	memset(s, 0, sizeof(*s));
 	s->mem = o->space;
 	s->slot = NM_SLOT_NONE;
 	s->write = write;
 	s->run = o->bytes;
-	s->at = (int64_t)o->part0 * nm_pitch(o->space) + o->offset;
-	add_dim(s, nparts, nm_pitch(o->space));
+	s->at = (int64_t)(o->part0 + first) * nm_pitch(o->space) + o->offset;
+	add_dim(s, many, nm_pitch(o->space));
+	add_dim(s, groups, ISA_PART_QUANTUM * nm_pitch(o->space));
 	for (unsigned int i = 0; nest && i < nest->ndim; i++)
 		add_dim(s, nest->count[i], o->step[i]);
 	fold(s);
+}
+
+static void add_operand(struct nm_span *s, const struct nm_operand *o, unsigned int nparts,
+			const struct nm_nest *nest, bool write)
+{
+	add_partitions(s, o, 0, nparts, 1, nest, write);
+}
+
+/* Partitions of each group that are bits of mask. */
+static unsigned int add_masked(struct nm_span *s, const struct nm_compute *c,
+			       const struct nm_operand *o, uint32_t mask, bool write)
+{
+	unsigned int groups = (c->nparts + ISA_PART_QUANTUM - 1u) / ISA_PART_QUANTUM, n = 0;
+
+	for (unsigned int first = 0, end; first < ISA_PART_QUANTUM; first = end) {
+		bool in = mask >> first & 1;
+
+		for (end = first + 1; end < ISA_PART_QUANTUM && (mask >> end & 1) == in; end++)
+			;
+		if (in)
+			add_partitions(&s[n++], o, first, end - first, groups, &c->nest, write);
+	}
+	return n;
+}
+
+static unsigned int shuffle_spans(const struct nm_compute *c, struct nm_span *s)
+{
+	uint32_t read = 0, written = 0;
+	unsigned int n;
+
+	for (unsigned int i = 0; i < ISA_PART_QUANTUM; i++)
+		if (c->shuffle[i] != ISA_SHUFFLE_KEEP) {
+			read |= 1u << c->shuffle[i];
+			written |= 1u << i;
+		}
+	n = add_masked(s, c, &c->src0, read, false);
+	return n + add_masked(s + n, c, &c->dst, written, true);
 }
 
 /* Indices that MATCH_REPLACE8 writes, one behind the other. */
@@ -162,5 +202,7 @@ unsigned int nm_spans(struct nm_replay *r, const struct nm_inst *inst,
 		return 0;
 	if (isa_is_dma(inst->opcode))
 		return dma_spans(r, inst->dma, span);
+	if (inst->opcode == ISA_STREAM_SHUFFLE)
+		return shuffle_spans(inst->compute, span);
 	return compute_spans(r, inst, span);
 }

@@ -75,6 +75,7 @@ struct nm_compute {
 		dst_nest; /* tensor engine, BN_*: of dst; of the ISA_TOP values of MAX8 and the like */
 	struct nm_operand dst, src0, src1; /* IOTA: src0.step is what an index adds */
 	struct nm_scalar s0, s1;
+	uint8_t shuffle[ISA_PART_QUANTUM]; /* STREAM_SHUFFLE */
 };
 
 #define NM_WALK_DIMS (2 * (ISA_DMA_DIMS + 1))

@@ -655,7 +655,7 @@ static int decode_matmul(struct body *b)
 	return take_result(b, b->d->load_m, b->c->n);
 }
 
-static int decode_transpose(struct body *b)
+static int decode_tensor_transpose(struct body *b)
 {
 	int ret = take_moving(b, ISA_PARTITIONS);
 
@@ -685,7 +685,7 @@ static const struct rule rules[] = {
 	[ISA_PARTITION_REDUCE] = { G, 0, CT_ALU, decode_partition_reduce },
 	[ISA_LOAD_STATIONARY] = { T, 0, CT(ISA_CT_F32), decode_load_stationary },
 	[ISA_MATMUL] = { T, ISA_F_ACCUM, CT(ISA_CT_F32), decode_matmul },
-	[ISA_TRANSPOSE] = { T, 0, CT(ISA_CT_BITS), decode_transpose },
+	[ISA_TRANSPOSE] = { T | V, 0, CT(ISA_CT_BITS), decode_transpose },
 	[ISA_MAX8] = { V, 0, CT(ISA_CT_F32), decode_max8 },
 	[ISA_FIND_INDEX8] = { V, 0, CT(ISA_CT_F32), decode_find_index8 },
 	[ISA_MATCH_REPLACE8] = { V, ISA_F_VEC1, CT(ISA_CT_F32), decode_match_replace8 },
@@ -695,6 +695,7 @@ static const struct rule rules[] = {
 					   CT(ISA_CT_F32), decode_cumulative },
 	[ISA_BN_STATS] = { V, 0, CT(ISA_CT_F32), decode_bn_stats },
 	[ISA_BN_AGGR] = { V, 0, CT(ISA_CT_F32), decode_bn_aggr },
+	[ISA_STREAM_SHUFFLE] = { V, 0, CT(ISA_CT_BITS), decode_shuffle },
 };
 
 static unsigned int engine_cts(unsigned int engine)

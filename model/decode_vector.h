@@ -145,6 +145,76 @@ static int decode_match_replace8(struct body *b)
 	return 0;
 }
 
+/* --- from partition to partition ------------------------------------------------------------ */
+
+static int decode_vector_transpose(struct body *b)
+{
+	const struct isa_compute *in = b->in;
+	struct nm_compute *c = b->c;
+	struct nm_operand *data[] = { &c->src0 }, *results[] = { &c->dst };
+	struct extent extent;
+	uint32_t n;
+	int ret = no_ops(b, false, false)			      ?:
+			  take_row(b, 1, ISA_BLOCK)		      ?:
+			  expect_zero(b, &in->src1, sizeof(in->src1)) ?:
+			  take_scalars(b, false, false)		      ?:
+			  take_dst(b, &in->dst, SBUF | PSUM, &c->dst, &n, &extent);
+
+	if (ret)
+		return ret;
+	if (in->src0.nparts > ISA_BLOCK)
+		return bad(b, in->src0.nparts, ISA_BLOCK);
+	if (in->dst.nparts != c->n)
+		return bad(b, in->dst.nparts, c->n);
+	if (n != c->nparts)
+		return bad(b, n, c->nparts);
+	build_nest(&c->nest, in->src0.count, 0, data, 1, NULL);
+	build_nest(&c->dst_nest, in->dst.count, 0, results, 1, NULL);
+	return same_size(b, &c->src0);
+}
+
+static int decode_transpose(struct body *b)
+{
+	return b->d->engine == ISA_VECTOR ? decode_vector_transpose(b) : decode_tensor_transpose(b);
+}
+
+/* Partitions are shuffled among 32 of them, or among as many as there are. */
+static int take_shuffle(struct body *b)
+{
+	const unsigned int nparts = b->c->nparts;
+	const unsigned int group = nparts < ISA_PART_QUANTUM ? nparts : ISA_PART_QUANTUM;
+
+	if (nparts % group)
+		return bad(b, nparts, ISA_PART_QUANTUM);
+	for (unsigned int i = 0; i < ISA_PART_QUANTUM; i++) {
+		const unsigned int from = b->in->shuffle[i];
+
+		if (from != ISA_SHUFFLE_KEEP && (i >= group || from >= group))
+			return bad(b, from, i < group ? group : ISA_SHUFFLE_KEEP);
+	}
+	memcpy(b->c->shuffle, b->in->shuffle, sizeof(b->c->shuffle));
+	return 0;
+}
+
+static int decode_shuffle(struct body *b)
+{
+	struct isa_compute rest = *b->in;
+	struct body without = *b;
+	int ret = no_ops(b, false, false);
+
+	without.in = &rest;
+	memset(rest.shuffle, 0, sizeof(rest.shuffle));
+	ret = ret					      ?:
+		      take_elementwise(&without, true, false) ?:
+		      same_size(b, &b->c->src0)		      ?:
+		      take_scalars(b, false, false)	      ?:
+								take_shuffle(b);
+	if (ret)
+		return ret;
+	/* Onto itself, or apart: else it would depend on what is moved first. */
+	return b->c->buffered ? bad(b, b->in->dst.offset, b->in->src0.offset) : 0;
+}
+
 /* --- recurrences -------------------------------------------------------------------------- */
 
 static int decode_scan(struct body *b)

@@ -102,6 +102,9 @@ void nm_exec_compute(struct nm_exec *x, const struct nm_inst *inst)
 	case ISA_BN_AGGR:
 		nm_exec_bn_aggr(x, inst->compute);
 		break;
+	case ISA_STREAM_SHUFFLE:
+		nm_exec_shuffle(x, inst->compute);
+		break;
 	default:
 		nm_exec_elementwise(x, inst->opcode, inst->compute);
 		break;

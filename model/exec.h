@@ -108,6 +108,8 @@ void nm_exec_match_replace8(struct nm_exec *x, const struct nm_compute *c);
 /* bn.c */
 void nm_exec_bn_stats(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_bn_aggr(struct nm_exec *x, const struct nm_compute *c);
+/* shuffle.c */
+void nm_exec_shuffle(struct nm_exec *x, const struct nm_compute *c);
 /* scan.c */
 void nm_exec_scan(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_cumulative(struct nm_exec *x, const struct nm_compute *c);

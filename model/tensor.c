@@ -73,6 +73,14 @@ void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c)
 }
 
 /* dst [F, P] = src0 [P, F], elements unchanged. */
+/* No row kernel has bytes: there are 32 by 32 of them at most. */
+static void transpose_bytes(uint8_t *d, const uint8_t *s, size_t rows, size_t cols)
+{
+	for (size_t i = 0; i < rows; i++)
+		for (size_t j = 0; j < cols; j++)
+			d[j * rows + i] = s[i * cols + j];
+}
+
 void nm_exec_transpose(struct nm_exec *x, const struct nm_compute *c)
 {
 	unsigned int log2 = (unsigned int)__builtin_ctz(c->src0.bytes);
@@ -92,8 +100,11 @@ void nm_exec_transpose(struct nm_exec *x, const struct nm_compute *c)
 			out += (size_t)c->nest.count[inner] * c->src0.bytes;
 		} while (nm_next(idx, c->nest.count, inner));
 	}
-	x->rows->transpose[log2](columns, (ptrdiff_t)c->nparts * c->src0.bytes, rows,
-				 (ptrdiff_t)row, c->nparts, c->n);
+	if (c->src0.bytes == 1)
+		transpose_bytes(columns, rows, c->nparts, c->n);
+	else
+		x->rows->transpose[log2](columns, (ptrdiff_t)c->nparts * c->src0.bytes, rows,
+					 (ptrdiff_t)row, c->nparts, c->n);
 	for (unsigned int f = 0; f < c->n; f++) {
 		const uint8_t *in = columns + (size_t)f * c->nparts * c->src0.bytes;
 		uint8_t *dst = nm_operand_ptr(x, &c->dst, f);

@@ -171,11 +171,12 @@ static unsigned int vector_speed(const struct nm_inst *inst, const struct nm_com
 	return inst->opcode == ISA_TENSOR_TENSOR ? 2 : 1;
 }
 
-/* NKI pages of max8, nc_find_index8, nc_match_replace8 and bn_stats: an element of src0 a cycle, whatever
+/* NKI pages of max8, nc_find_index8, nc_match_replace8, nc_transpose and bn_stats: an element of src0 a cycle, whatever
  * else there is. */
 static bool takes_a_row(unsigned int opcode)
 {
-	return (opcode >= ISA_MAX8 && opcode <= ISA_MATCH_REPLACE8) || opcode == ISA_BN_STATS;
+	return (opcode >= ISA_MAX8 && opcode <= ISA_MATCH_REPLACE8) || opcode == ISA_TRANSPOSE ||
+	       opcode == ISA_BN_STATS;
 }
 
 /* NKI page of bn_aggr: cycles for a group. */

@@ -167,6 +167,17 @@ static const struct part column[] = {
 	END,
 };
 
+/* Partitions, four of them. */
+#define FOUR(text, i)                                                                        \
+	{ .before = text, .at = i, .bytes = 1 }, { .before = ",", .at = i + 1, .bytes = 1 }, \
+		{ .before = ",", .at = i + 2, .bytes = 1 },                                  \
+		{ .before = ",", .at = i + 3, .bytes = 1 }
+static const struct part shuffle[] = {
+	FOUR("", 0),   FOUR(",", 4),  FOUR(",", 8),  FOUR(",", 12), FOUR(",", 16),
+	FOUR(",", 20), FOUR(",", 24), FOUR(",", 28), END,
+};
+_Static_assert(ISA_PART_QUANTUM == 32, "a partition of a shuffle has no text");
+
 /* Both sides of both kinds of transfer, up to the dims that they share. */
 #define SIDE_DIMS(type)                                                         \
 	NUMBER("@", type, offset), NUMBER("/", type, ndim), TAIL(",", type, 0), \
@@ -258,7 +269,8 @@ const struct operand asm_inst_operands[] = {
 	INST("axes", compute.n_axes, IN_COMPUTE, byte),
 	INST("dst", compute.dst, IN_COMPUTE, tile),
 	INST("src0", compute.src0, IN_COMPUTE, tile),
-	INST("src1", compute.src1, IN_COMPUTE, tile),
+	INST("src1", compute.src1, IN_SRC1, tile),
+	INST("shuffle", compute.shuffle, IN_SHUFFLE, shuffle),
 	INST("imm0", compute.imm0, IN_COMPUTE, bits),
 	INST("imm1", compute.imm1, IN_COMPUTE, bits),
 	INST("vec0", compute.vec0, IN_COMPUTE, column),

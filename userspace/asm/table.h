@@ -44,6 +44,8 @@ struct part {
 #define IN_ACT	   0x08u /* a computation whose op0 is a function */
 #define IN_ALU	   0x10u /* or an operator */
 #define IN_ROWS	   0x20u /* an indirect transfer */
+#define IN_SRC1	   0x40u /* a computation that may have src1 */
+#define IN_SHUFFLE 0x80u /* or a shuffle in its place */
 
 struct operand {
 	const char *key; /* NULL ends a table */
@@ -69,9 +71,11 @@ static inline unsigned int asm_places(uint32_t opcode)
 	case ISA_DMA_SCATTER:
 		return IN_ALL | IN_ROWS;
 	case ISA_ACTIVATION:
-		return IN_ALL | IN_COMPUTE | IN_ACT;
+		return IN_ALL | IN_COMPUTE | IN_ACT | IN_SRC1;
+	case ISA_STREAM_SHUFFLE:
+		return IN_ALL | IN_COMPUTE | IN_ALU | IN_SHUFFLE;
 	default:
-		return IN_ALL | IN_COMPUTE | IN_ALU;
+		return IN_ALL | IN_COMPUTE | IN_ALU | IN_SRC1;
 	}
 }
 

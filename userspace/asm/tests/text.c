@@ -102,6 +102,10 @@ static void limits(void **state)
 		"vec1=psum:int64[1]@1",
 		"tensor_tensor src0=sbuf:uint8[1+1]@1/0*1,0*0,0*0,0*0 "
 		"src1=psum:fp64[1+1]@1/0*1,0*0,0*0,0*0",
+		"stream_shuffle type=bits src0=sbuf:uint8[1+1]@1/0*1,0*0,0*0,0*0 "
+		"shuffle=255,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,"
+		"27,"
+		"28,29,30,31 imm0=0x1",
 		"activation type=f64 func=mish",
 		"activation func=exp op1=add",
 		"halt wait0=s255>=4294967295 wait1=s0>=1 update0=s255+255 update1=s0+1 "
