@@ -121,6 +121,12 @@ enum isa_opcode {
 	ISA_BN_AGGR = 0x36,       /* dst [2] = mean, variance of all that the groups of src0 [3k] describe */
 	ISA_STREAM_SHUFFLE = 0x37, /* partition p of dst = partition shuffle[p % 32] of the 32 of src0 that p
 				    * is among, bits kept */
+	/* with ISA_F_VEC1 vec1 [1] = a reduction of the row before it is rounded to dst; with ISA_F_ACCUM
+	 * also of what vec1 holds */
+	ISA_SELECT_REDUCE = 0x38, /* dst = src1 where src0 != 0, else s0; with ISA_F_REV0 where it is; vec1 = max */
+	ISA_TENSOR_SCALAR_REDUCE = 0x39, /* dst = src0 op0 s0; vec1 = op1 over the row */
+	ISA_RANGE_SELECT = 0x3a,  /* dst = src0 where i + imm0 op0 vec0 and i + imm0 op1 vec1, i the number of the
+				   * element in the partition, else imm1; src1 [1], if there is one, = max */
 };
 
 /* op0, op1. Reduce takes add, mult, max, min, and the logical and bitwise and/or. */
@@ -328,12 +334,13 @@ struct isa_update {
 struct isa_inst {
 	__u8 opcode;
 	__u8 flags;
-#define ISA_F_ACCUM 0x01u /* MATMUL, ACTIVATION, TENSOR_SCALAR_CUMULATIVE; transfers, since 1.2: dst += src,
-			   * not into PSUM */
-#define ISA_F_REV0  0x02u /* TENSOR_SCALAR, SCALAR_TENSOR_TENSOR: s0 op0 src0; TENSOR_TENSOR_SCAN: r op0 src0 */
+#define ISA_F_ACCUM 0x01u /* MATMUL, ACTIVATION, TENSOR_SCALAR_CUMULATIVE, *_REDUCE, RANGE_SELECT; transfers,
+			   * since 1.2: dst += src, not into PSUM */
+#define ISA_F_REV0  0x02u /* TENSOR_SCALAR, SCALAR_TENSOR_TENSOR: s0 op0 src0; TENSOR_TENSOR_SCAN: r op0 src0;
+			   * SELECT_REDUCE: src0 == 0 */
 #define ISA_F_REV1  0x04u /* s1 op1 (...), src1 op1 (...) */
 #define ISA_F_VEC0  0x08u
-#define ISA_F_VEC1  0x10u /* MATCH_REPLACE8: vec1 is written */
+#define ISA_F_VEC1  0x10u /* MATCH_REPLACE8, *_REDUCE: vec1 is written */
 #define ISA_F_IMM   0x20u /* COPY_PREDICATED */
 #define ISA_F_NOTIFY 0x40u /* any, since 1.1: tell in the NQ_NOTIFY queue (neuron_notify.h) when its
 			    * effects are visible */
@@ -456,6 +463,12 @@ static inline const char *isa_opcode_name(__u32 opcode)
 		return "bn_aggr";
 	case ISA_STREAM_SHUFFLE:
 		return "stream_shuffle";
+	case ISA_SELECT_REDUCE:
+		return "select_reduce";
+	case ISA_TENSOR_SCALAR_REDUCE:
+		return "tensor_scalar_reduce";
+	case ISA_RANGE_SELECT:
+		return "range_select";
 	default:
 		return (const char *)0;
 	}

@@ -129,12 +129,16 @@ static unsigned int compute_spans(struct nm_replay *r, const struct nm_inst *ins
 		add_operand(&s[n++], &c->s0.vec, c->nparts, NULL, false);
 	if (c->s1.vec.bytes && !match)
 		add_operand(&s[n++], &c->s1.vec, c->nparts, NULL, false);
+	if (c->row.bytes && adds)
+		add_operand(&s[n++], &c->row, c->nparts, NULL, false);
 	if (keeps)
 		add_operand(&s[n++], &c->dst, dst_parts, dst_nest, false);
 	if (c->dst.bytes)
 		add_operand(&s[n++], &c->dst, dst_parts, dst_nest, true);
 	if (sums)
 		add_operand(&s[n++], &c->src1, c->nparts, NULL, true);
+	if (c->row.bytes)
+		add_operand(&s[n++], &c->row, c->nparts, NULL, true);
 	if (c->s1.vec.bytes && match)
 		add_indices(&s[n++], c);
 	return n;

@@ -75,6 +75,7 @@ struct nm_compute {
 		dst_nest; /* tensor engine, BN_*: of dst; of the ISA_TOP values of MAX8 and the like */
 	struct nm_operand dst, src0, src1; /* IOTA: src0.step is what an index adds */
 	struct nm_scalar s0, s1;
+	struct nm_operand row; /* reduction of a row, written; with ISA_F_ACCUM read, too */
 	uint8_t shuffle[ISA_PART_QUANTUM]; /* STREAM_SHUFFLE */
 };
 

@@ -696,6 +696,11 @@ static const struct rule rules[] = {
 	[ISA_BN_STATS] = { V, 0, CT(ISA_CT_F32), decode_bn_stats },
 	[ISA_BN_AGGR] = { V, 0, CT(ISA_CT_F32), decode_bn_aggr },
 	[ISA_STREAM_SHUFFLE] = { V, 0, CT(ISA_CT_BITS), decode_shuffle },
+	[ISA_SELECT_REDUCE] = { V, ISA_F_ACCUM | ISA_F_REV0 | ISA_F_VEC0 | ISA_F_VEC1,
+				CT(ISA_CT_F32), decode_select_reduce },
+	[ISA_TENSOR_SCALAR_REDUCE] = { V, ISA_F_ACCUM | ISA_F_REV0 | ISA_F_VEC0 | ISA_F_VEC1,
+				       CT(ISA_CT_F32), decode_scalar_reduce },
+	[ISA_RANGE_SELECT] = { V, ISA_F_ACCUM, CT(ISA_CT_F32), decode_range_select },
 };
 
 static unsigned int engine_cts(unsigned int engine)

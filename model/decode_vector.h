@@ -276,4 +276,109 @@ static int decode_cumulative(struct body *b)
 	return ret;
 }
 
+/* --- rows with a reduction ------------------------------------------------------------------ */
+
+/* vec1: where the reduction of a row goes. */
+static int take_reduced(struct body *b)
+{
+	const unsigned int flags = b->inst->flags;
+	const struct isa_column *col = &b->in->vec1;
+	struct nm_operand *o = &b->c->row;
+	int ret = expect_zero(b, &b->in->imm1, sizeof(b->in->imm1));
+
+	if (ret)
+		return ret;
+	if (!(flags & ISA_F_VEC1)) {
+		if (flags & ISA_F_ACCUM)
+			return bad(b, flags, flags | ISA_F_VEC1);
+		return expect_zero(b, col, sizeof(*col));
+	}
+	ret = take_column(b, col, 1, o) ?: check_float(b, col->dtype);
+	if (!ret)
+		note_write(b, o, (int64_t)o->offset + o->bytes);
+	return ret;
+}
+
+/* nki.isa.select_reduce: 1 or 2 bytes. */
+static int check_predicate_dtype(struct body *b, unsigned int dtype)
+{
+	return dtype >= ISA_INT8 && dtype <= ISA_UINT16 ? 0 : bad(b, dtype, ISA_UINT16);
+}
+
+static int decode_select_reduce(struct body *b)
+{
+	const struct isa_compute *in = b->in;
+	int ret =
+		no_ops(b, false, false)				  ?:
+			take_elementwise(b, true, true)		  ?:
+			check_predicate_dtype(b, in->src0.dtype)  ?:
+			check_cumulative_dtype(b, in->src1.dtype) ?:
+			take_scalar(b, in->imm0, &in->vec0, b->inst->flags & ISA_F_VEC0, &b->c->s0) ?:
+			take_reduced(b);
+
+	if (ret)
+		return ret;
+	/* nki.isa.select_reduce: not both. */
+	if (in->src0.space == ISA_SPACE_PSUM && in->src1.space == ISA_SPACE_PSUM)
+		return bad(b, in->src1.space, ISA_SPACE_SBUF);
+	return 0;
+}
+
+static int decode_scalar_reduce(struct body *b)
+{
+	const struct isa_compute *in = b->in;
+	int ret = no_axes(b) ?: check_alu(b, in->op0);
+
+	if (ret)
+		return ret;
+	if (!alu_cumulates(in->op1) || in->op1 == ISA_SUB)
+		return bad(b, in->op1, ISA_ADD);
+	return take_elementwise(b, true, false) ?:
+		       take_scalar(b, in->imm0, &in->vec0, b->inst->flags & ISA_F_VEC0, &b->c->s0) ?:
+		       take_reduced(b);
+}
+
+/* nki.isa.range_select: equal and ordered ones. */
+static int check_range_op(struct body *b, unsigned int op)
+{
+	return op >= ISA_IS_EQ && op <= ISA_IS_LE && op != ISA_IS_NE ? 0 : bad(b, op, ISA_IS_LE);
+}
+
+static int take_bound(struct body *b, const struct isa_column *col, struct nm_scalar *s)
+{
+	return col->dtype == ISA_FP32 ? take_column(b, col, 1, &s->vec) :
+					bad(b, col->dtype, ISA_FP32);
+}
+
+static int decode_range_select(struct body *b)
+{
+	const struct isa_compute *in = b->in;
+	struct isa_compute rest = *in;
+	struct body without = *b;
+	struct nm_compute *c = b->c;
+	int ret;
+
+	without.in = &rest;
+	memset(&rest.src1, 0, sizeof(rest.src1));
+	ret = no_axes(b)				      ?:
+		      check_range_op(b, in->op0)	      ?:
+		      check_range_op(b, in->op1)	      ?:
+		      take_elementwise(&without, true, false) ?:
+		      check_float(b, in->src0.dtype)	      ?:
+		      take_bound(b, &in->vec0, &c->s0)	      ?:
+		      take_bound(b, &in->vec1, &c->s1)	      ?:
+		      check_imm(b, in->imm0)		      ?:
+								check_imm(b, in->imm1);
+	if (ret)
+		return ret;
+	c->s0.imm = in->imm0;
+	c->s1.imm = in->imm1;
+	if (in->src1.nparts == 0) {
+		if (b->inst->flags & ISA_F_ACCUM)
+			return bad(b, in->src1.nparts, c->nparts);
+		return expect_zero(b, &in->src1, sizeof(in->src1));
+	}
+	return take_few(b, &in->src1, 1, true, &c->row) ?: check_float(b, in->src1.dtype);
+}
+
 #endif /* NM_DECODE_VECTOR_H */

@@ -105,6 +105,15 @@ void nm_exec_compute(struct nm_exec *x, const struct nm_inst *inst)
 	case ISA_STREAM_SHUFFLE:
 		nm_exec_shuffle(x, inst->compute);
 		break;
+	case ISA_SELECT_REDUCE:
+		nm_exec_select_reduce(x, inst->compute);
+		break;
+	case ISA_TENSOR_SCALAR_REDUCE:
+		nm_exec_scalar_reduce(x, inst->compute);
+		break;
+	case ISA_RANGE_SELECT:
+		nm_exec_range_select(x, inst->compute);
+		break;
 	default:
 		nm_exec_elementwise(x, inst->opcode, inst->compute);
 		break;

@@ -110,6 +110,10 @@ void nm_exec_bn_stats(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_bn_aggr(struct nm_exec *x, const struct nm_compute *c);
 /* shuffle.c */
 void nm_exec_shuffle(struct nm_exec *x, const struct nm_compute *c);
+/* select.c */
+void nm_exec_select_reduce(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_scalar_reduce(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_range_select(struct nm_exec *x, const struct nm_compute *c);
 /* scan.c */
 void nm_exec_scan(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_cumulative(struct nm_exec *x, const struct nm_compute *c);

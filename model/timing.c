@@ -179,6 +179,9 @@ static bool takes_a_row(unsigned int opcode)
 	       opcode == ISA_BN_STATS;
 }
 
+/* NKI page of tensor_scalar_reduce: what a reduction adds. */
+#define ROW_CYCLES 64
+
 /* NKI page of bn_aggr: cycles for a group. */
 #define BN_AGGR_CYCLES 13
 
@@ -196,8 +199,8 @@ static uint64_t vector_cycles(const struct nm_timing *t, const struct nm_inst *i
 		return (uint64_t)c->n / ISA_BN_GROUP * BN_AGGR_CYCLES;
 
 	if (is_strided(&c->dst, nd) || is_strided(&c->src0, nd) || is_strided(&c->src1, nd))
-		return n * 2 / speed;
-	return (n + speed - 1) / speed;
+		n *= 2;
+	return (n + speed - 1) / speed + (c->row.bytes ? ROW_CYCLES : 0);
 }
 
 static uint64_t scalar_cycles(const struct nm_timing *t, const struct nm_compute *c)
