@@ -8,7 +8,7 @@
 /* Sum of n elements in the order of REDUCE. */
 static float sum(const struct nm_exec *x, const float *a, uint32_t n)
 {
-	float lanes[NM_LANES];
+	float lanes[NM_LANES] = { 0 };
 
 	x->rows->reduce_init[ISA_CT_F32][ISA_ADD](lanes);
 	x->rows->reduce[ISA_CT_F32][ISA_ADD](lanes, a, n, 0);

@@ -9,7 +9,7 @@ static void finish(const struct nm_exec *x, const struct nm_compute *c, unsigned
 		   unsigned int p, const float *row)
 {
 	const struct nm_operand *o = &c->row;
-	float lanes[NM_LANES], before = 0;
+	float lanes[NM_LANES] = { 0 }, before = 0;
 
 	if (!o->bytes) {
 		nm_put(x, c->ct, &c->dst, &c->nest, p, row);
