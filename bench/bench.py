@@ -71,12 +71,22 @@ def digits_step(device: str) -> Callable[[], Any]:
     return step
 
 
-def matmul(dtype: str) -> Callable[[str], Callable[[], Any]]:
-    """Product of two 1024 x 1024 matrices."""
+def matmul(size: int, dtype: str) -> Callable[[str], Callable[[], Any]]:
+    """Product of two square matrices."""
 
     def make(device: str) -> Callable[[], Any]:
-        a, b = (torch.randn(1024, 1024).to(getattr(torch, dtype)).to(device) for _ in range(2))
+        a, b = (torch.randn(size, size).to(getattr(torch, dtype)).to(device) for _ in range(2))
         return lambda: a @ b
+
+    return make
+
+
+def big(function: Callable[[Any], Any]) -> Callable[[str], Callable[[], Any]]:
+    """A function of a 4096 x 4096 fp32 matrix."""
+
+    def make(device: str) -> Callable[[], Any]:
+        x = torch.randn(4096, 4096).to(device)
+        return lambda: function(x)
 
     return make
 
@@ -89,16 +99,21 @@ def big_add(device: str) -> Callable[[], Any]:
 
 
 def small_add(device: str) -> Callable[[], Any]:
-    """Sum of two vectors of 16 elements."""
-    a, b = (torch.randn(16).to(device) for _ in range(2))
+    """Sum of two 8 x 8 matrices."""
+    a, b = (torch.randn(8, 8).to(device) for _ in range(2))
     return lambda: a + b
 
 
 CASES: dict[str, Callable[[str], Callable[[], Any]]] = {
     "digits_step": digits_step,
-    "matmul_1024_fp32": matmul("float32"),
-    "matmul_1024_bf16": matmul("bfloat16"),
+    "matmul_1024_fp32": matmul(1024, "float32"),
+    "matmul_1024_bf16": matmul(1024, "bfloat16"),
+    "matmul_2048_fp32": matmul(2048, "float32"),
+    "matmul_2048_bf16": matmul(2048, "bfloat16"),
     "add_4096_fp32": big_add,
+    "gelu_4096_fp32": big(lambda x: torch.nn.functional.gelu(x)),
+    "softmax_4096_fp32": big(lambda x: torch.softmax(x, 1)),
+    "layer_norm_4096_fp32": big(lambda x: torch.nn.functional.layer_norm(x, (4096,))),
     "small_add": small_add,  # until the results are there
     "small_add_dispatch": small_add,  # until the last call has returned
 }

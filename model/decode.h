@@ -69,6 +69,7 @@ struct nm_compute {
 	uint8_t nparts; /* of src0, or of dst where there is no src0 */
 	uint8_t outer; /* REDUCE: dims of nest that dst has too; the others are reduced */
 	bool buffered; /* dst overlaps a source: read a whole partition before writing */
+	bool apart; /* partitions do not meet: they may be processed in any order, and at once */
 	uint32_t n; /* elements of a partition: product of nest */
 	struct nm_nest nest; /* of src0 and, but for the tensor engine, the other operands */
 	struct nm_nest
@@ -99,6 +100,7 @@ struct nm_dma {
 	uint8_t queue;
 	uint8_t sum; /* dtype in which src is added to dst; 0: it replaces it */
 	bool joint; /* both sides have the same dims */
+	bool apart; /* joint, and what differs in the outermost dim is written to different bytes */
 	uint64_t n; /* elements */
 	uint64_t cost_ps; /* of all descriptors together, on one DMA engine */
 	uint64_t lead_ps; /* before the first byte, in addition to what every transfer takes */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Compute instructions: which engine may do what in which type, and where operands lie. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "decode.h"
@@ -715,6 +716,46 @@ static unsigned int engine_cts(unsigned int engine)
 	}
 }
 
+/* Instructions that do the same in each partition, with nothing but what lies there. */
+static bool is_parallel(unsigned int opcode)
+{
+	switch (opcode) {
+	case ISA_MEMSET:
+	case ISA_COPY:
+	case ISA_TENSOR_TENSOR:
+	case ISA_TENSOR_SCALAR:
+	case ISA_SCALAR_TENSOR_TENSOR:
+	case ISA_REDUCE:
+	case ISA_ACTIVATION:
+	case ISA_COPY_PREDICATED:
+	case ISA_MAX8:
+	case ISA_FIND_INDEX8:
+	case ISA_MATCH_REPLACE8:
+	case ISA_TENSOR_TENSOR_SCAN:
+	case ISA_TENSOR_SCALAR_CUMULATIVE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Whether no partition of an operand is another one of another operand. */
+static bool is_apart(const struct nm_compute *c)
+{
+	const struct nm_operand *ops[] = { &c->dst, &c->src0, &c->src1, &c->s0.vec, &c->s1.vec };
+	const unsigned int n = sizeof(ops) / sizeof(ops[0]);
+
+	for (unsigned int i = 0; i < n; i++)
+		for (unsigned int k = 0; k < i; k++) {
+			int distance = ops[i]->part0 - ops[k]->part0;
+
+			if (ops[i]->bytes && ops[k]->bytes && ops[i]->space == ops[k]->space &&
+			    distance != 0 && abs(distance) < c->nparts)
+				return false;
+		}
+	return true;
+}
+
 int nm_decode_compute(struct nm_decoder *d, const struct isa_inst *in, struct nm_inst *out,
 		      struct nm_compute *c)
 {
@@ -741,6 +782,7 @@ int nm_decode_compute(struct nm_decoder *d, const struct isa_inst *in, struct nm
 	ret = rule->decode(&b);
 	if (ret)
 		return ret;
+	c->apart = is_parallel(in->opcode) && is_apart(c);
 	d->matmul_cycles =
 		in->opcode == ISA_MATMUL ? nm_matmul_cycles(c->n, c->src0.dtype == ISA_FP32) : 0;
 	nm_time_compute(d->timing, out, c, d->engine, hidden);

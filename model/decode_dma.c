@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* DMA instructions: extents against slots and memories, and dims that the copy loops like. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "decode.h"
@@ -290,6 +291,19 @@ static bool is_transpose(const struct nm_dma *dma)
 	       (dma->dst.count[dst] % 128 == 0 || dma->dst.count[src] % 128 == 0);
 }
 
+/* Whether no byte of dst belongs to two positions of its outermost dim. */
+static bool is_apart(const struct nm_dma *dma)
+{
+	const struct nm_side *s = &dma->dst;
+	uint64_t inner = dma->elem_bytes;
+
+	if (!dma->joint || s->ndim == 0)
+		return false;
+	for (unsigned int i = 1; i < s->ndim; i++)
+		inner += (uint64_t)(s->count[i] - 1) * (uint64_t)llabs(s->step[i]);
+	return (uint64_t)llabs(s->step[0]) >= inner;
+}
+
 static int take_plain(struct nm_decoder *d, const struct isa_inst *in, struct nm_dma *dma)
 {
 	struct nm_side *dst = &dma->dst, *src = &dma->src;
@@ -308,6 +322,7 @@ static int take_plain(struct nm_decoder *d, const struct isa_inst *in, struct nm
 	src->ndim = (uint8_t)merge_dims(&src, 1, src->ndim);
 	nm_time_dma(d->timing, dma, run_bytes(dma));
 	dma->joint = join_dims(dma);
+	dma->apart = is_apart(dma);
 	if (is_transpose(dma))
 		nm_time_transpose(d->timing, dma);
 	return 0;

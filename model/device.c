@@ -10,6 +10,7 @@
 
 #include "device.h"
 #include "report.h"
+#include "team.h"
 
 #define HBM_DEFAULT    (4ull << 30)
 #define HBM_MIN	       (64ull << 20)
@@ -438,6 +439,7 @@ int nm_device_create(const struct nm_config *config, struct nm_device **out)
 		return -ENOMEM;
 	dev->config = *config;
 	dev->hbm_fd = -1;
+	nm_team_hold(config->threads);
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->log_lock, NULL);
 	pthread_condattr_init(&monotonic);
@@ -492,6 +494,7 @@ void nm_device_destroy(struct nm_device *dev)
 	for (unsigned int c = 0; c < NM_CORES; c++)
 		if (dev->core[c])
 			nm_core_destroy(dev->core[c]);
+	nm_team_release();
 	nm_device_flush(dev);
 	nm_report_destroy(dev->report);
 	for (unsigned int i = 0; i < dev->n_blocks; i++)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "exec.h"
+#include "team.h"
 
 /* Elements between two looks at the attention flag. */
 #define BURST (1u << 20)
@@ -228,9 +229,89 @@ static bool move_apart(struct nm_exec *x, const struct nm_dma *dma, uint64_t *do
 	return true;
 }
 
+/* --- shared by several threads ------------------------------------------------------------ */
+
+/* Fewest bytes that are worth the microsecond or two of waking others. */
+#define DIVIDE_BYTES (128u << 10)
+
+/* Several for each thread: they do not all run at the same speed. */
+#define PARTS_PER_THREAD 2
+
+/* Positions first to end of the outermost dim of a transfer. */
+struct division {
+	const struct nm_exec *x;
+	const struct nm_dma *dma;
+	uint32_t first, end;
+	unsigned int parts;
+};
+
+static void move_part(void *arg, unsigned int part, uint64_t *const *buffer)
+{
+	const struct division *d = arg;
+	struct nm_exec x = *d->x;
+	struct nm_dma dma = *d->dma;
+	uint64_t n = d->end - d->first, done = 0;
+	uint32_t first = d->first + (uint32_t)(n * part / d->parts);
+	uint32_t count = d->first + (uint32_t)(n * (part + 1) / d->parts) - first;
+
+	if (count == 0)
+		return;
+	if (buffer)
+		memcpy(x.buffer, buffer, sizeof(x.buffer));
+	dma.n = dma.n / dma.dst.count[0] * count;
+	dma.dst.offset += first * dma.dst.step[0];
+	dma.src.offset += first * dma.src.step[0];
+	dma.dst.count[0] = dma.src.count[0] = count;
+	/* It is at most a burst, after which nobody looks for attention. */
+	move_joint(&x, &dma, &done);
+}
+
+/* Whether nothing that a transfer reads is written by it. */
+static bool is_disjoint(const struct nm_exec *x, const struct nm_dma *dma)
+{
+	const struct nm_slot *dst, *src;
+
+	if (dma->dst.space != dma->src.space)
+		return true;
+	if (dma->dst.space != ISA_SPACE_SLOT)
+		return false;
+	if (dma->src.slot == ISA_SLOT_CONST)
+		return true;
+	dst = &x->slot[dma->dst.slot];
+	src = &x->slot[dma->src.slot];
+	return dst->ptr + dst->size <= src->ptr || src->ptr + src->size <= dst->ptr;
+}
+
+static bool is_divisible(const struct nm_exec *x, const struct nm_dma *dma)
+{
+	return dma->apart && dma->n * dma->elem_bytes >= DIVIDE_BYTES &&
+	       dma->n / dma->dst.count[0] <= BURST && nm_team_threads() > 1 && is_disjoint(x, dma);
+}
+
+/* As move_joint(); *done is at a position of the outermost dim. */
+static bool move_divided(struct nm_exec *x, const struct nm_dma *dma, uint64_t *done)
+{
+	const uint32_t count = dma->dst.count[0];
+	const uint64_t each = dma->n / count;
+	struct division d = { .x = x, .dma = dma, .parts = PARTS_PER_THREAD * nm_team_threads() };
+
+	for (d.first = (uint32_t)(*done / each); d.first < count; d.first = d.end) {
+		uint64_t most = d.parts * (BURST / each);
+
+		d.end = count - d.first < most ? count : d.first + (uint32_t)most;
+		nm_team_run(move_part, &d, d.parts);
+		*done += each * (d.end - d.first);
+		if (d.end < count && attention(x))
+			return false;
+	}
+	return true;
+}
+
 static bool move(struct nm_exec *x, const struct nm_dma *dma, uint64_t *done)
 {
-	return dma->joint ? move_joint(x, dma, done) : move_apart(x, dma, done);
+	if (!dma->joint)
+		return move_apart(x, dma, done);
+	return is_divisible(x, dma) ? move_divided(x, dma, done) : move_joint(x, dma, done);
 }
 
 /* --- rows by index --------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Effects of decoded instructions on the memories of a core. What is executed was checked by
- * decode_*.c: nothing here can leave its bounds, nor fail but for an index of an indirect transfer. One thread a core.
+ * decode_*.c: nothing here can leave its bounds, nor fail but for an index of an indirect transfer. One
+ * thread a core, which shares large instructions with those of team.h.
  */
 #ifndef NM_EXEC_H
 #define NM_EXEC_H
@@ -26,24 +27,31 @@ struct nm_slot {
 	uint64_t data; /* of an inline slot, which ptr points to */
 };
 
+/* Small enough to be copied: a thread that does a part of an instruction has one with its own buffers. */
 struct nm_exec {
 	const struct nm_rows *rows;
 	uint8_t *mem[2]; /* by ISA_SPACE_*: SBUF and PSUM with their pitches */
-	uint64_t *buffer[NM_BUFFERS]; /* NM_TILE_ELEMS elements of 8 bytes each */
-	float *stationary; /* [load_k][load_m], packed for nm_rows.gemm */
-	float *moving; /* [K][N] when the operand cannot be used in place */
+	uint64_t *buffer[NM_BUFFERS]; /* scratch: NM_TILE_ELEMS elements of 8 bytes each */
+	const struct nm_pairs *pairs; /* NULL: this CPU has no products of bf16 */
+	void *stationary; /* [load_k][load_m], packed for the product */
+	void *moving; /* [K][N] or pairs, when the operand cannot be used in place */
 	float *product; /* [M][N] */
 	uint32_t load_k, load_m;
-	float cumulative[ISA_PARTITIONS]; /* last results of TENSOR_SCALAR_CUMULATIVE */
+	bool load_pairs; /* stationary is of pairs */
+	float *cumulative; /* last results of TENSOR_SCALAR_CUMULATIVE, by partition */
 
 	const uint8_t *constants; /* of the running program */
-	struct nm_slot slot[EXI_SLOTS_MAX];
+	struct nm_slot *slot; /* EXI_SLOTS_MAX of them */
 	_Atomic bool *attention; /* long transfers stop and return when it is set */
 };
 
 /* 0 or -ENOMEM. */
 int nm_exec_init(struct nm_exec *x);
 void nm_exec_fini(struct nm_exec *x);
+
+/* Scratch buffers; false, and none, if there is no memory. */
+bool nm_buffers_map(uint64_t *buffer[NM_BUFFERS]);
+void nm_buffers_unmap(uint64_t *buffer[NM_BUFFERS]);
 
 static inline ptrdiff_t nm_pitch(unsigned int space)
 {
@@ -94,6 +102,9 @@ void nm_fetch(const struct nm_exec *x, unsigned int ct, const struct nm_operand 
 	      const struct nm_nest *nest, unsigned int partition, void *out);
 void nm_put(const struct nm_exec *x, unsigned int ct, const struct nm_operand *o,
 	    const struct nm_nest *nest, unsigned int partition, const void *in);
+/* The same of its bits, whatever their type. */
+void nm_fetch_bits(const struct nm_exec *x, const struct nm_operand *o, const struct nm_nest *nest,
+		   unsigned int partition, void *out);
 /* reduce.c */
 void nm_exec_reduce(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_partition_reduce(struct nm_exec *x, const struct nm_compute *c);

@@ -414,6 +414,7 @@ int nm_inproc_open(const struct nm_inproc_config *config, struct nm_inproc **out
 		.device_id = config->device_id,
 		.check = config->check,
 		.report = config->report,
+		.threads = config->threads,
 		.log_level = config->log_level,
 		.log = on_log,
 		.irq = on_irq,

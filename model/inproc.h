@@ -30,6 +30,7 @@ struct nm_inproc_config {
 	uint64_t exec_timeout_ns; /* a launch that runs longer is stopped; 0: never */
 	uint32_t check; /* NM_CHECK_* */
 	const char *report; /* as in nm_config */
+	unsigned int threads; /* as in nm_config */
 	int log_level; /* NM_LOG_* */
 	nm_log_fn log; /* NULL: stderr */
 	void *user; /* passed to log */

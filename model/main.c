@@ -45,7 +45,8 @@ enum {
 	KEY_CHIP,
 	KEY_SILICON,
 	KEY_CHECK,
-	KEY_REPORT
+	KEY_REPORT,
+	KEY_THREADS
 };
 
 static const struct argp_option option_table[] = {
@@ -84,6 +85,8 @@ static const struct argp_option option_table[] = {
 	  "write what programs did with the device's time to FILE when a client disconnects; of "
 	  "several devices, for all but the first, to FILE.N",
 	  0 },
+	{ "threads", KEY_THREADS, "N", 0,
+	  "threads that share large instructions, 1 to 16 (default: as many as processors)", 0 },
 	{ "control", KEY_CONTROL, "PATH", 0,
 	  "UNIX socket for commands, which see below; neuron-model-ctl sends them. Given several "
 	  "times: of each device in turn",
@@ -162,6 +165,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_REPORT:
 		o->config.report = arg;
+		break;
+	case KEY_THREADS:
+		o->config.threads = (unsigned int)number(state, "--threads", arg, false);
+		if (o->config.threads < 1 || o->config.threads > NM_THREADS_MAX)
+			argp_error(state, "--threads %s: want 1 to %d", arg, NM_THREADS_MAX);
 		break;
 	case KEY_CHECK:
 		if (nm_check_parse(arg, &o->config.check))

@@ -55,6 +55,8 @@ const char *nm_server_chip(const struct nm_server *server);
 int nm_check_parse(const char *text, uint32_t *check);
 #define NM_CHECK_WORDS "0, 1 (all), or a list of race, uninit, hbm, semaphore, psum, all, warn"
 
+#define NM_THREADS_MAX 16
+
 struct nm_config {
 	/* Place in a server, which then determines chip, serial and device_id. NULL: alone. */
 	struct nm_server *server;
@@ -71,6 +73,10 @@ struct nm_config {
 	/* File for a report of what programs do with the device's time, docs/report.md; of a server's
 	 * devices but the first with ".N" behind it. NULL: none. */
 	const char *report;
+	/* Host threads that share large instructions, that of the core included, up to NM_THREADS_MAX;
+	 * 0: as many as there are processors. All devices of a process share one set of them, which the
+	 * first one chooses. */
+	unsigned int threads;
 	int log_level; /* NM_LOG_*, messages above it are dropped */
 	nm_log_fn log; /* NULL: stderr */
 	void (*irq)(void *user, unsigned int vector); /* MSI-X vector fired, unmasked */

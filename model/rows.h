@@ -23,6 +23,16 @@
 
 typedef void (*nm_row2)(void *d, const void *a, const void *b, size_t n);
 
+/*
+ * c [m][n] = (c +) a' b for b [k][n], all of fp32; pitches in elements. a [k][m] is packed in blocks of
+ * NM_GEMM_PACK columns, the last one padded: element (i, j) is at
+ * (j / PACK * k + i) * PACK + j % PACK. The products of an element of c are summed in the order of k,
+ * and c is added at the end.
+ */
+typedef void (*nm_gemm_fn)(float *c, ptrdiff_t cpitch, const void *a, const void *b,
+			   ptrdiff_t bpitch, unsigned int m, unsigned int n, unsigned int k,
+			   bool accumulate);
+
 struct nm_rows {
 	/* n elements of a dtype, step bytes apart, to and from packed elements of a compute type. */
 	void (*load[NM_CTS][NM_DTYPES])(void *d, const void *src, ptrdiff_t step, size_t n);
@@ -52,13 +62,7 @@ struct nm_rows {
 
 	/* Elements of 1, 2, 4 or 8 bytes (index log2). Overlap gives what a loop would. */
 	void (*copy[4])(void *d, ptrdiff_t dstep, const void *s, ptrdiff_t sstep, size_t n);
-	/*
-	 * c [m][n] = (c +) a' b for b [k][n]; pitches in elements. a [k][m] is packed in blocks of
-	 * NM_GEMM_PACK columns, the last one padded: element (i, j) is at
-	 * (j / PACK * k + i) * PACK + j % PACK. The sums over k are finished before c is added.
-	 */
-	void (*gemm)(float *c, ptrdiff_t cpitch, const float *a, const float *b, ptrdiff_t bpitch,
-		     unsigned int m, unsigned int n, unsigned int k, bool accumulate);
+	nm_gemm_fn gemm;
 
 	/* *value to n elements. */
 	void (*fill[4])(void *d, ptrdiff_t step, const void *value, size_t n);
@@ -66,6 +70,20 @@ struct nm_rows {
 	void (*transpose[4])(void *d, ptrdiff_t dpitch, const void *s, ptrdiff_t spitch,
 			     size_t rows, size_t cols);
 };
+
+/*
+ * Products of bf16 by the instruction that x86 CPUs have for them, twice as fast as in fp32. Operands
+ * are pairs: the elements of 2k in the upper half, those of 2k + 1 in the lower. The result is that
+ * of fp32 to the bit, but that sums below 2^-126 become zero; there must be no subnormal operands.
+ */
+struct nm_pairs {
+	nm_gemm_fn gemm; /* k counts pairs */
+	/* Pairs of n elements; odd NULL: zeros. False: one of them is subnormal. */
+	bool (*make)(uint32_t *pairs, const uint16_t *even, const uint16_t *odd, size_t n);
+};
+
+/* NULL: this CPU has no such instruction. */
+const struct nm_pairs *nm_pairs(void);
 
 /* The widest that this CPU runs. */
 const struct nm_rows *nm_rows(void);

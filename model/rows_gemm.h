@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Product of the tensor engine: c [m][n] = a' b, with a packed as nm_rows.gemm says. Only rows.c
- * includes this. A general BLAS packs both operands on each call, which at K <= 128 costs as much as
+ * and pairs.c include this. A general BLAS packs both operands on each call, which at K <= 128 costs as much as
  * a third of the product, and brings its own threads; here b is read where the moving operand lies.
  *
  * A panel of GEMM_NV vectors of b stays in the first-level cache while all of a passes by;
@@ -14,9 +14,19 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "rows_act.h"
+#include "neuron_isa.h"
+#include "rows.h"
+#include "rows_vec.h"
 
-#if defined(__AVX512F__)
+#if defined(NM_GEMM_PAIRS)
+/* Elements are pairs of bf16, the first one in the upper half; k counts pairs. */
+#define GEMM_MR		   8
+#define GEMM_NV		   3
+#define VEC_ZERO	   _mm512_setzero_ps()
+#define VEC_ALL(x)	   _mm512_set1_ps(x)
+#define VEC_MAC(acc, x, y) _mm512_dpbf16_ps(acc, (__m512bh)(x), (__m512bh)(y))
+#define VEC_ADD(x, y)	   _mm512_add_ps(x, y)
+#elif defined(__AVX512F__)
 #define GEMM_MR		   8
 #define GEMM_NV		   3
 #define VEC_ZERO	   _mm512_setzero_ps()
@@ -108,9 +118,11 @@ static void gemm_edge(unsigned int nv, unsigned int rows, unsigned int cols, flo
 		}
 }
 
-static void row_gemm(float *c, ptrdiff_t cpitch, const float *a, const float *b, ptrdiff_t bpitch,
-		     unsigned int m, unsigned int n, unsigned int k, bool accumulate)
+static void row_gemm(float *c, ptrdiff_t cpitch, const void *packed, const void *moving,
+		     ptrdiff_t bpitch, unsigned int m, unsigned int n, unsigned int k,
+		     bool accumulate)
 {
+	const float *a = packed, *b = moving;
 	float edge[ISA_MATMUL_K_MAX * GEMM_WIDTH];
 
 	for (unsigned int j = 0; j < n; j += GEMM_WIDTH) {

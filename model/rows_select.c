@@ -5,6 +5,7 @@ extern const struct nm_rows nm_rows_base;
 #ifdef __x86_64__
 extern const struct nm_rows nm_rows_avx2;
 extern const struct nm_rows nm_rows_avx512;
+extern const struct nm_pairs nm_pairs_avx512;
 #endif
 
 const struct nm_rows *nm_rows_variant(unsigned int i)
@@ -27,4 +28,13 @@ const struct nm_rows *nm_rows(void)
 	for (unsigned int i = 1; nm_rows_variant(i); i++)
 		best = nm_rows_variant(i);
 	return best;
+}
+
+const struct nm_pairs *nm_pairs(void)
+{
+#ifdef __x86_64__
+	if (nm_rows_variant(2) && __builtin_cpu_supports("avx512bf16"))
+		return &nm_pairs_avx512;
+#endif
+	return NULL;
 }

@@ -214,6 +214,16 @@ static bool parse_model_hbm(struct nrti_config *config, const char *value)
 	return n >= (64ull << 20) && !(n & (n - 1));
 }
 
+static bool parse_model_threads(struct nrti_config *config, const char *value)
+{
+	uint64_t n = 0;
+
+	if (value[0] && !parse_number(value, 1, NRTI_MODEL_THREADS_MAX, &n))
+		return false;
+	config->model_threads = (uint32_t)n;
+	return true;
+}
+
 static bool parse_model_report(struct nrti_config *config, const char *value)
 {
 	config->model_report = *value ? value : NULL;
@@ -257,6 +267,10 @@ static const struct variable variables[] = {
 	  "bytes of each of a virtual device's HBM stacks, a power of two from 64M to 64G (trn1, "
 	  "inf2: 16G)",
 	  parse_model_hbm },
+	{ "NEURON_MODEL_THREADS", "",
+	  "host threads that share an instruction of a virtual device, 1 to 16; empty: one for each "
+	  "processor",
+	  parse_model_threads },
 	{ "NEURON_REPORT", "",
 	  "file for a report of what programs do with a virtual device's time; empty: none",
 	  parse_model_report },

@@ -21,6 +21,8 @@ enum nrti_log_level {
 	NRTI_LOG_TRACE,
 };
 
+#define NRTI_MODEL_THREADS_MAX 16 /* as the model has it */
+
 struct nrti_config {
 	enum nrti_transport_choice transport;
 	uint32_t lnc; /* cores of the device that make one as applications count them */
@@ -36,6 +38,7 @@ struct nrti_config {
 	char model_chip[8];
 	uint32_t model_devices;
 	uint64_t model_hbm_bytes; /* of a stack */
+	uint32_t model_threads; /* 0: one for each processor */
 	const char *model_report; /* the variable's own memory; NULL: none */
 	uint32_t model_check; /* as nrti_check_words() gave it */
 };

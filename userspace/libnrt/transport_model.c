@@ -120,6 +120,8 @@ static void forget_device(const struct nm_inproc *dev)
 	pthread_mutex_unlock(&model.lock);
 }
 
+_Static_assert(NRTI_MODEL_THREADS_MAX == NM_THREADS_MAX, "the variable takes what the model does");
+
 static int model_open(const struct nrti_config *config, unsigned int index, void **dev)
 {
 	struct nm_inproc_config device = {
@@ -129,6 +131,7 @@ static int model_open(const struct nrti_config *config, unsigned int index, void
 		.hbm_bytes = config->model_hbm_bytes,
 		.exec_timeout_ns = config->exec_timeout_ns,
 		.report = config->model_report,
+		.threads = config->model_threads,
 		.check = config->model_check,
 		.log_level = model_log_level(config->model_check),
 		.log = model_log,
