@@ -55,6 +55,10 @@ timing-check: ## the device's timing model against published figures
 	$(Q)$(RUN) tests/build release
 	$(Q)$(RUN) $(B)/model/timing_check
 
+kernel-table: ## what the compiler's kernels reach on the timing model
+	$(Q)$(RUN) tests/build release
+	$(Q)$(RUN) $(B)/userspace/compiler/tests/kernel_table
+
 vm: build ## a root shell in the VM with the device attached
 	$(Q)$(RUN) tests/vm/run --shell
 
@@ -67,4 +71,4 @@ dkms-remove: ## remove it, all versions, as root
 clean: ## remove build/; the environment stays in the cache
 	$(Q)rm -rf build
 
-.PHONY: help env build demo test test-lts test-debug stress check kunit bench timing-check vm dkms-install dkms-remove clean
+.PHONY: help env build demo test test-lts test-debug stress check kunit bench timing-check kernel-table vm dkms-install dkms-remove clean
