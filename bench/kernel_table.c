@@ -392,7 +392,8 @@ static double run(nrtx_stream_t *stream, const struct nc_program *program, const
 	}
 	check(!nrtx_program_load(0, program->image, program->bytes, &loaded), "load");
 	check(!nrtx_stats(0, &stats, true), "statistics");
-	check(!nrtx_launch(stream, loaded, args, b->n_slots) && !nrtx_stream_sync(stream), "launch");
+	check(!nrtx_launch(stream, loaded, args, b->n_slots) && !nrtx_stream_sync(stream), "launc"
+											   "h");
 	check(!nrtx_stats(0, &stats, false), "statistics");
 	nrtx_program_unload(loaded);
 	for (uint32_t i = 0; i < b->n_slots; i++)

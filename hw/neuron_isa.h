@@ -28,6 +28,8 @@
 #define ISA_PART_QUANTUM   32  /* a compute operand starts at partition 0, 32, 64 or 96 */
 #define ISA_TILE_DIMS      4
 #define ISA_DMA_DIMS       5
+#define ISA_DMA_TRANSPOSE  16    /* counts of a transfer that the DMA engines transpose at speed are multiples */
+#define ISA_DMA_TRANSPOSE_LONG 128 /* of this, one of them of this; elements of 2 or 4 bytes */
 #define ISA_DMA_ROW_DIMS   4   /* of each side of an indirect transfer */
 #define ISA_DMA_QUEUES     16  /* a core; transfers of one queue are made in order */
 #define ISA_TOP            8     /* values that MAX8, FIND_INDEX8 and MATCH_REPLACE8 deal with */

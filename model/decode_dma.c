@@ -286,9 +286,10 @@ static bool is_transpose(const struct nm_dma *dma)
 		return false;
 	dst = packed_dim(&dma->dst, dma->elem_bytes);
 	src = packed_dim(&dma->src, dma->elem_bytes);
-	return dst >= 0 && src >= 0 && dst != src && dma->dst.count[dst] % 16 == 0 &&
-	       dma->dst.count[src] % 16 == 0 &&
-	       (dma->dst.count[dst] % 128 == 0 || dma->dst.count[src] % 128 == 0);
+	return dst >= 0 && src >= 0 && dst != src && dma->dst.count[dst] % ISA_DMA_TRANSPOSE == 0 &&
+	       dma->dst.count[src] % ISA_DMA_TRANSPOSE == 0 &&
+	       (dma->dst.count[dst] % ISA_DMA_TRANSPOSE_LONG == 0 ||
+		dma->dst.count[src] % ISA_DMA_TRANSPOSE_LONG == 0);
 }
 
 /* Whether no byte of dst belongs to two positions of its outermost dim. */

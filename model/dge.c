@@ -86,6 +86,51 @@ static void copy_plane(copy_fn copy, uint8_t *d, const int64_t *dstep, const uin
 	}
 }
 
+/* Whether nothing that a transfer reads is written by it. */
+static bool is_disjoint(const struct nm_exec *x, const struct nm_dma *dma)
+{
+	const struct nm_slot *dst, *src;
+
+	if (dma->dst.space != dma->src.space)
+		return true;
+	if (dma->dst.space != ISA_SPACE_SLOT)
+		return false;
+	if (dma->src.slot == ISA_SLOT_CONST)
+		return true;
+	dst = &x->slot[dma->dst.slot];
+	src = &x->slot[dma->src.slot];
+	return dst->ptr + dst->size <= src->ptr || src->ptr + src->size <= dst->ptr;
+}
+
+/*
+ * The same by the row kernel, if there is one of the element size and nothing is unaligned: packed is
+ * the dim in which dst's elements follow each other, in which src's are a pitch apart.
+ */
+static bool transpose_plane(const struct nm_exec *x, const struct nm_dma *dma, uint8_t *d,
+			    const int64_t *dstep, const uint8_t *s, const int64_t *sstep,
+			    const uint32_t *count)
+{
+	const int64_t bytes = dma->elem_bytes;
+	const unsigned int packed = dstep[1] == bytes ? 1 : 0;
+	const int64_t dpitch = dstep[!packed], spitch = sstep[packed];
+
+	if (!x->rows->transpose[__builtin_ctz(dma->elem_bytes)] || !is_disjoint(x, dma) ||
+	    dstep[packed] != bytes || sstep[!packed] != bytes ||
+	    ((uintptr_t)d | (uintptr_t)s | (uint64_t)dpitch | (uint64_t)spitch) % (uint64_t)bytes)
+		return false;
+	x->rows->transpose[__builtin_ctz(dma->elem_bytes)](d, dpitch, s, spitch, count[packed],
+							   count[!packed]);
+	return true;
+}
+
+static void move_plane(const struct nm_exec *x, const struct nm_dma *dma, uint8_t *d,
+		       const int64_t *dstep, const uint8_t *s, const int64_t *sstep,
+		       const uint32_t *count)
+{
+	if (!transpose_plane(x, dma, d, dstep, s, sstep, count))
+		copy_plane(copy_of(x, dma->elem_bytes), d, dstep, s, sstep, count);
+}
+
 static int64_t magnitude(int64_t x)
 {
 	return x < 0 ? -x : x;
@@ -137,7 +182,6 @@ static bool move_joint(struct nm_exec *x, const struct nm_dma *dma, uint64_t *do
 	const struct nm_side *ds = &dma->dst, *ss = &dma->src;
 	uint8_t *d = side_base(x, ds);
 	const uint8_t *s = side_base(x, ss);
-	copy_fn copy = copy_of(x, dma->elem_bytes);
 	bool plane = is_transposition(dma);
 	unsigned int outer = ds->ndim - (plane ? 2u : ds->ndim ? 1u : 0u);
 	ptrdiff_t dstep = ds->ndim ? ds->step[ds->ndim - 1] : 0;
@@ -162,7 +206,7 @@ static bool move_joint(struct nm_exec *x, const struct nm_dma *dma, uint64_t *do
 					return false;
 			}
 			if (plane)
-				copy_plane(copy, to, ds->step + outer, from, ss->step + outer,
+				move_plane(x, dma, to, ds->step + outer, from, ss->step + outer,
 					   ds->count + outer);
 			else
 				move_run(x, dma, to + (ptrdiff_t)skip * dstep, dstep,
@@ -264,22 +308,6 @@ static void move_part(void *arg, unsigned int part, uint64_t *const *buffer)
 	dma.dst.count[0] = dma.src.count[0] = count;
 	/* It is at most a burst, after which nobody looks for attention. */
 	move_joint(&x, &dma, &done);
-}
-
-/* Whether nothing that a transfer reads is written by it. */
-static bool is_disjoint(const struct nm_exec *x, const struct nm_dma *dma)
-{
-	const struct nm_slot *dst, *src;
-
-	if (dma->dst.space != dma->src.space)
-		return true;
-	if (dma->dst.space != ISA_SPACE_SLOT)
-		return false;
-	if (dma->src.slot == ISA_SLOT_CONST)
-		return true;
-	dst = &x->slot[dma->dst.slot];
-	src = &x->slot[dma->src.slot];
-	return dst->ptr + dst->size <= src->ptr || src->ptr + src->size <= dst->ptr;
 }
 
 static bool is_divisible(const struct nm_exec *x, const struct nm_dma *dma)

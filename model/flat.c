@@ -41,7 +41,8 @@ void nm_fetch_bits(const struct nm_exec *x, const struct nm_operand *o, const st
 	uint8_t *to = out;
 
 	do {
-		x->rows->copy[__builtin_ctz(o->bytes)](to, o->bytes, src + nm_at(idx, o->step, inner),
+		x->rows->copy[__builtin_ctz(o->bytes)](to, o->bytes,
+						       src + nm_at(idx, o->step, inner),
 						       o->step[inner], nest->count[inner]);
 		to += (size_t)nest->count[inner] * o->bytes;
 	} while (nm_next(idx, nest->count, inner));

@@ -390,20 +390,38 @@ FILL(uint16_t, 16)
 FILL(uint32_t, 32)
 FILL(uint64_t, 64)
 
-#define TILE 16 /* rows and columns that stay in the first-level cache together */
+/* Blocks of so many rows, and columns of a cache line, by way of a copy: the rows of a matrix may all
+ * fall into the same few sets of the first-level cache. */
+#define TILE	  16
+#define TILE_LINE 64
 
 #define TRANSPOSE(T, bits)                                                                       \
 	static void transpose_##bits(void *d, ptrdiff_t dpitch, const void *s, ptrdiff_t spitch, \
 				     size_t rows, size_t cols)                                   \
 	{                                                                                        \
-		for (size_t r = 0; r < rows; r += TILE)                                          \
-			for (size_t j = 0; j < cols; j++) {                                      \
-				size_t end = r + TILE < rows ? r + TILE : rows;                  \
-				T *out = (T *)((char *)d + (ptrdiff_t)j * dpitch);               \
-				const char *in = (const char *)s + j * sizeof(T);                \
+		enum { LINE = TILE_LINE / sizeof(T) };                                           \
+		T tile[TILE][LINE] = { 0 };                                                      \
                                                                                                  \
-				for (size_t i = r; i < end; i++)                                 \
-					out[i] = *(const T *)(in + (ptrdiff_t)i * spitch);       \
+		for (size_t c = 0; c < cols; c += LINE)                                          \
+			for (size_t r = 0; r < rows; r += TILE) {                                \
+				size_t nr = rows - r < TILE ? rows - r : TILE;                   \
+				size_t nc = cols - c < LINE ? cols - c : LINE;                   \
+				const char *in =                                                 \
+					(const char *)s + (ptrdiff_t)r * spitch + c * sizeof(T); \
+				char *out = (char *)d + (ptrdiff_t)c * dpitch + r * sizeof(T);   \
+                                                                                                 \
+				for (size_t i = 0; i < nr; i++, in += spitch)                    \
+					memcpy(tile[i], in, nc * sizeof(T));                     \
+				for (size_t j = 0; j < nc; j++, out += dpitch) {                 \
+					T column[TILE];                                          \
+                                                                                                 \
+					for (size_t i = 0; i < TILE; i++)                        \
+						column[i] = tile[i][j];                          \
+					if (nr == TILE)                                          \
+						memcpy(out, column, sizeof(column));             \
+					else                                                     \
+						memcpy(out, column, nr * sizeof(T));             \
+				}                                                                \
 			}                                                                        \
 	}
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Parts are taken with a ticket, by the caller too, so that nobody waits for a thread that has not
- * begun. Members look for new tickets for a while before they sleep: the instructions of a launch
- * follow each other within microseconds.
+ * Each thread, the caller too, begins with the parts that were its own last time, whose operands its
+ * processor has in its caches, and goes on with those that nobody has taken: so nobody waits for a
+ * thread that has not begun. Members look for new work for a while before they sleep: the
+ * instructions of a launch follow each other within microseconds.
  */
 #define _GNU_SOURCE
 #include "team.h"
@@ -14,21 +15,15 @@
 
 #include "exec.h"
 
-/* Looks before a member sleeps, some 50 us, and before the caller lets others have its processor. */
-#define MEMBER_LOOKS 2000
+/* Looks before a member sleeps, some 500 us, and before the caller lets others have its processor. */
+#define MEMBER_LOOKS 20000
 #define CALLER_LOOKS 500
 
 struct member {
 	pthread_t thread;
+	unsigned int number; /* of the thread, from 1 on: the caller is 0 */
 	uint64_t *buffer[NM_BUFFERS];
 };
-
-/* Generation of the work, number of its parts, next part. */
-#define TICKET(generation, parts, next) \
-	((uint64_t)(generation) << 32 | (uint64_t)(parts) << 16 | (next))
-#define TICKET_GENERATION(t) ((uint32_t)((t) >> 32))
-#define TICKET_PARTS(t)	     ((unsigned int)((t) >> 16 & UINT16_MAX))
-#define TICKET_NEXT(t)	     ((unsigned int)((t) & UINT16_MAX))
 
 static struct {
 	pthread_mutex_t hold_lock; /* for the two below */
@@ -37,7 +32,8 @@ static struct {
 
 	_Atomic unsigned int members;
 	_Atomic bool busy; /* the caller that set it owns what is below */
-	_Atomic uint64_t ticket;
+	_Atomic uint64_t work; /* WORK() at hand */
+	_Atomic uint32_t taken[NM_TEAM_PARTS]; /* number of the last work of which somebody took it */
 	/* Read by whoever has taken a part that is not done yet, and so not written. */
 	nm_part_fn fn;
 	void *arg;
@@ -60,48 +56,67 @@ static void relax(void)
 #endif
 }
 
-static bool has_parts(uint64_t ticket)
+#define WORK(number, parts) ((uint64_t)(number) << 32 | (parts))
+#define WORK_NUMBER(w)	    ((uint32_t)((w) >> 32))
+#define WORK_PARTS(w)	    ((uint32_t)(w))
+
+/*
+ * Takes a part of a work; false: somebody has, or the work is over. Numbers grow (and wrap), so that
+ * who comes late with an old one takes nothing of a newer work.
+ */
+static bool take(uint64_t work, unsigned int part)
 {
-	return TICKET_NEXT(ticket) < TICKET_PARTS(ticket);
+	uint32_t taken = atomic_load(&team.taken[part]);
+
+	return (int32_t)(WORK_NUMBER(work) - taken) > 0 &&
+	       atomic_compare_exchange_strong(&team.taken[part], &taken, WORK_NUMBER(work)) &&
+	       atomic_load(&team.work) == work;
 }
 
-/* Does one part; false: none is left. */
-static bool do_part(uint64_t *const *buffer)
+/* Does all parts of a work that nobody has taken. */
+static void do_parts(uint64_t work, unsigned int thread, uint64_t *const *buffer)
 {
-	uint64_t t = atomic_load(&team.ticket);
+	const unsigned int parts = WORK_PARTS(work);
+	const unsigned int first = thread * parts / nm_team_threads();
 
-	while (has_parts(t)) {
-		if (!atomic_compare_exchange_weak(&team.ticket, &t, t + 1))
+	for (unsigned int i = 0; i < parts; i++) {
+		unsigned int part = (first + i) % parts;
+
+		if (!take(work, part))
 			continue;
-		team.fn(team.arg, TICKET_NEXT(t), buffer);
+		team.fn(team.arg, part, buffer);
 		atomic_fetch_add(&team.done, 1);
-		return true;
 	}
-	return false;
 }
 
-static void sleep_until_posted(void)
+/* Until there is other work than this. */
+static void sleep_until_posted(uint64_t work)
 {
 	pthread_mutex_lock(&team.lock);
 	atomic_fetch_add(&team.sleepers, 1);
-	while (!has_parts(atomic_load(&team.ticket)) && !atomic_load(&team.quit))
+	while (atomic_load(&team.work) == work && !atomic_load(&team.quit))
 		pthread_cond_wait(&team.posted, &team.lock);
 	atomic_fetch_sub(&team.sleepers, 1);
 	pthread_mutex_unlock(&team.lock);
 }
 
-static void *work(void *arg)
+static void *serve(void *arg)
 {
 	struct member *m = arg;
 	unsigned int looks = 0;
+	uint64_t seen = 0;
 
 	while (!atomic_load(&team.quit)) {
-		if (do_part(m->buffer)) {
+		uint64_t work = atomic_load(&team.work);
+
+		if (work != seen) {
+			do_parts(work, m->number, m->buffer);
+			seen = work;
 			looks = 0;
 		} else if (++looks < MEMBER_LOOKS) {
 			relax();
 		} else {
-			sleep_until_posted();
+			sleep_until_posted(seen);
 			looks = 0;
 		}
 	}
@@ -139,9 +154,10 @@ static void start(unsigned int threads)
 	for (; n + 1 < threads; n++) {
 		struct member *m = &team.member[n];
 
+		m->number = n + 1;
 		if (!nm_buffers_map(m->buffer))
 			break;
-		if (pthread_create(&m->thread, NULL, work, m)) {
+		if (pthread_create(&m->thread, NULL, serve, m)) {
 			nm_buffers_unmap(m->buffer);
 			break;
 		}
@@ -185,8 +201,10 @@ unsigned int nm_team_threads(void)
 void nm_team_run(nm_part_fn fn, void *arg, unsigned int parts)
 {
 	unsigned int looks = 0;
+	uint64_t work;
 
-	if (parts < 2 || nm_team_threads() < 2 || atomic_exchange(&team.busy, true)) {
+	if (parts < 2 || parts > NM_TEAM_PARTS || nm_team_threads() < 2 ||
+	    atomic_exchange(&team.busy, true)) {
 		for (unsigned int i = 0; i < parts; i++)
 			fn(arg, i, NULL);
 		return;
@@ -194,11 +212,10 @@ void nm_team_run(nm_part_fn fn, void *arg, unsigned int parts)
 	team.fn = fn;
 	team.arg = arg;
 	atomic_store(&team.done, 0);
-	atomic_store(&team.ticket,
-		     TICKET(TICKET_GENERATION(atomic_load(&team.ticket)) + 1, parts, 0));
+	work = WORK(WORK_NUMBER(atomic_load(&team.work)) + 1, parts);
+	atomic_store(&team.work, work);
 	wake();
-	while (do_part(NULL))
-		;
+	do_parts(work, 0, NULL);
 	while (atomic_load(&team.done) < parts) {
 		if (++looks < CALLER_LOOKS)
 			relax();

@@ -29,7 +29,10 @@ void nm_team_release(void);
 /* Threads that nm_team_run() may use, 1 or more. */
 unsigned int nm_team_threads(void);
 
-/* Returns when all parts (at most UINT16_MAX) are done. Any thread but the team's own. */
+/* Most parts that are shared; of more, the caller does all. */
+#define NM_TEAM_PARTS 256
+
+/* Returns when all parts are done. Any thread but the team's own. */
 void nm_team_run(nm_part_fn fn, void *arg, unsigned int parts);
 
 #endif /* NM_TEAM_H */

@@ -5,12 +5,6 @@
 #include "exec.h"
 #include "team.h"
 
-/* Fewest multiplications that are worth the microsecond or two of waking others. */
-#define DIVIDE_MACS (1u << 20)
-
-/* Several for each thread: they do not all run at the same speed. */
-#define PARTS_PER_THREAD 2
-
 /* A row of the stationary operand, of 4-byte elements, to its place. */
 static void pack(struct nm_exec *x, const void *row, unsigned int k, unsigned int n_k)
 {
@@ -199,8 +193,8 @@ void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c)
 {
 	struct product p = { .x = x, .c = c, .moving = x->moving, .pitch = c->n, .parts = 1 };
 
-	if ((size_t)x->load_k * x->load_m * c->n >= DIVIDE_MACS)
-		p.parts = PARTS_PER_THREAD * nm_team_threads();
+	/* In one part: where the processors' caches are far apart, sharing the operands of so small a
+	 * product took longer than it saved. */
 	p.direct = c->dst_nest.ndim == 1 && c->dst.step[0] == sizeof(float);
 	p.pairs = x->load_pairs && c->src0.dtype == ISA_BF16;
 	if (p.pairs) {

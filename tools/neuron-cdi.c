@@ -127,5 +127,5 @@ int main(int argc, char **argv)
 	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
 						       JSON_C_TO_STRING_NOSLASHESCAPE));
 	json_object_put(o);
-	return 0;
+	return nd_end_output("neuron-cdi");
 }

@@ -334,5 +334,5 @@ int main(int argc, char **argv)
 		print_json(&options);
 	else
 		print_tables(&options);
-	return 0;
+	return nd_end_output("neuron-ls");
 }

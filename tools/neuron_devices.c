@@ -466,3 +466,11 @@ void nd_instance(char *type, char *id, size_t size)
 	read_line(type, size, DMI_DIR "/product_name");
 	read_line(id, size, DMI_DIR "/board_asset_tag");
 }
+
+int nd_end_output(const char *tool)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return 0;
+	fprintf(stderr, "%s: cannot write all of the output: %s\n", tool, strerror(errno));
+	return 1;
+}

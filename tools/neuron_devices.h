@@ -122,4 +122,7 @@ const char *nd_arch_name(uint32_t arch);
 /* Kind of machine and its id as an EC2 instance says; empty elsewhere. */
 void nd_instance(char *type, char *id, size_t size);
 
+/* Status for a tool to end with: 0, or 1 if not all of its output could be written, which it says. */
+int nd_end_output(const char *tool);
+
 #endif /* NEURON_DEVICES_H */

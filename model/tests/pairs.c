@@ -57,14 +57,14 @@ static void make(struct operand *o, unsigned int k, unsigned int n, unsigned int
 			memcpy(&o->fp32[i][j], &bits, sizeof(bits));
 		}
 	for (unsigned int i = 0; i < k; i += 2)
-		assert_true(p->make(o->pairs[i / 2], o->bf16[i], i + 1 < k ? o->bf16[i + 1] : NULL,
-				    n));
+		assert_true(
+			p->make(o->pairs[i / 2], o->bf16[i], i + 1 < k ? o->bf16[i + 1] : NULL, n));
 }
 
 /* Blocks of NM_GEMM_PACK columns, as nm_gemm_fn wants its first operand; elements of 4 bytes. */
 static void pack(void *out, const void *in, unsigned int k, unsigned int m)
 {
-	const uint32_t(*from)[N_MAX] = in;
+	const uint32_t (*from)[N_MAX] = in;
 	uint32_t *to = out;
 
 	for (unsigned int i = 0; i < k; i++)
@@ -96,8 +96,8 @@ static void compare(unsigned int m, unsigned int n, unsigned int k, bool accumul
 
 			/* NaN has no sign here. */
 			if (memcmp(&x, &y, sizeof(x)) != 0 && (x == x || y == y))
-				fail_msg("m %u of %u, n %u of %u, k %u: %a in fp32, %a by pairs", i, m,
-					 j, n, k, (double)x, (double)y);
+				fail_msg("m %u of %u, n %u of %u, k %u: %a in fp32, %a by pairs", i,
+					 m, j, n, k, (double)x, (double)y);
 		}
 }
 

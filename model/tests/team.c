@@ -109,7 +109,9 @@ static struct isa_tile tile(unsigned int area, unsigned int dtype)
 
 static struct isa_column column(unsigned int area)
 {
-	return (struct isa_column){ .space = ISA_SPACE_SBUF, .dtype = ISA_FP32, .offset = area * AREA };
+	return (struct isa_column){ .space = ISA_SPACE_SBUF,
+				    .dtype = ISA_FP32,
+				    .offset = area * AREA };
 }
 
 /* One program that runs in its order: each instruction waits for the one before. */
@@ -211,8 +213,8 @@ static void products(struct chain *c)
 			i->src0 = asm_row(ISA_SPACE_SBUF, dtypes[d], 0, 127, 7 * AREA, 512);
 		}
 		i = compute(c, ISA_TENSOR, ISA_MATMUL, 0);
-		i->dst = asm_row(ISA_SPACE_PSUM, ISA_FP32, 0, 125, (2 * d + 1) * ISA_PSUM_BANK_BYTES,
-				 256);
+		i->dst = asm_row(ISA_SPACE_PSUM, ISA_FP32, 0, 125,
+				 (2 * d + 1) * ISA_PSUM_BANK_BYTES, 256);
 		i->dst.step[3] = 2;
 		i->src0 = asm_row(ISA_SPACE_SBUF, dtypes[d], 0, 127, 7 * AREA, 256);
 		i->src0.step[3] = 2;

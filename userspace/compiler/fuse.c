@@ -9,7 +9,7 @@
 
 #include "passes.h"
 
-/* A value of a tile row must fit on chip together with the others; bytes a partition. */
+/* What is live of a tile of whole rows at once, bytes a partition: two tiles are under way. */
 #define ROW_BYTES_MAX (80 << 10)
 /* With fewer rows than this, long rows are better cut and reduced across partitions. */
 #define ROW_FEW	      32
@@ -23,6 +23,10 @@
 struct fuse {
 	struct nc_ctx *ctx;
 	struct legal *legal;
+	uint32_t at; /* node at hand */
+	/* Of each node but clones: */
+	uint32_t *last_user; /* the last node that reads it */
+	bool *escapes; /* an output, or read in another group */
 };
 
 static bool in_group(const struct legal *legal, uint32_t node, uint32_t group)
@@ -104,25 +108,6 @@ static int64_t axes_elems(const struct group *group)
 	return n;
 }
 
-/* May one tile hold whole rows: reduced dims last, and few enough elements. */
-static bool row_fits(const struct group *group, int64_t more_bytes)
-{
-	int64_t n = axes_elems(group), kept = nci_elems(group->nd, group->dims) / n;
-	bool seen = false;
-	uint32_t n_axes = 0;
-
-	for (uint32_t i = 0; i < group->nd; i++) {
-		if (group->axes >> i & 1) {
-			seen = true;
-			n_axes += group->dims[i] > 1;
-		} else if (seen && group->dims[i] > 1) {
-			return false;
-		}
-	}
-	return n_axes <= ISA_TILE_DIMS && n * (group->bytes + more_bytes) <= ROW_BYTES_MAX &&
-	       (kept >= ROW_FEW || n <= ROW_FEW_ELEMS);
-}
-
 static int64_t place_bytes(const struct lnode *node)
 {
 	return nci_dtype_bytes(node->dtype) + 4 * (int64_t)node->n_src;
@@ -156,6 +141,90 @@ static bool place(struct fuse *f, uint32_t g, uint32_t index, const int *map, st
 	return true;
 }
 
+/* --- whole rows ----------------------------------------------------------------------------- */
+
+/* Has it more than one element along the reduced dims? */
+static bool spans_row(const struct group *group, const int64_t *stride)
+{
+	for (uint32_t i = 0; i < group->nd; i++)
+		if ((group->axes >> i & 1) && group->dims[i] > 1 && stride[i])
+			return true;
+	return false;
+}
+
+static const struct member *member_at(const struct group *group, const struct member *last,
+				      uint32_t i)
+{
+	return i < group->n_members ? &group->members[i] : last;
+}
+
+/* Does any member from number first to end - 1 read the node? */
+static bool is_read(const struct fuse *f, const struct group *group, const struct member *last,
+		    uint32_t node, uint32_t first, uint32_t end)
+{
+	for (uint32_t i = first; i < end; i++) {
+		const struct member *m = member_at(group, last, i);
+
+		for (uint32_t j = 0; j < f->legal->nodes[m->node].n_src; j++)
+			if (m->src[j].node == node)
+				return true;
+	}
+	return false;
+}
+
+/* Bytes at one place of what was made or loaded before member number i and is needed from there on. */
+static int64_t kept_bytes(const struct fuse *f, const struct group *group,
+			  const struct member *last, uint32_t i)
+{
+	const struct lnode *nodes = f->legal->nodes;
+	uint32_t g = (uint32_t)(group - f->legal->groups), n = group->n_members + 1;
+	int64_t bytes = 0;
+
+	for (uint32_t k = 0; k <= i; k++) {
+		const struct member *m = member_at(group, last, k);
+
+		if (k < i && spans_row(group, m->own) &&
+		    (f->escapes[m->node] || f->last_user[m->node] > f->at ||
+		     is_read(f, group, last, m->node, i, n)))
+			bytes += nci_dtype_bytes(nodes[m->node].dtype);
+		for (uint32_t j = 0; j < nodes[m->node].n_src; j++) {
+			uint32_t src = m->src[j].node;
+
+			if (!in_group(f->legal, src, g) && spans_row(group, m->src[j].stride) &&
+			    !is_read(f, group, last, src, 0, k) &&
+			    is_read(f, group, last, src, i, n))
+				bytes += nci_dtype_bytes(nodes[src].dtype);
+		}
+	}
+	return bytes;
+}
+
+/* May one tile hold whole rows of the members and of m, which comes last: reduced dims last, and few
+ * enough bytes live at once. */
+static bool row_fits(const struct fuse *f, const struct group *group, const struct member *m)
+{
+	int64_t n = axes_elems(group), kept = nci_elems(group->nd, group->dims) / n;
+	bool seen = false;
+	uint32_t n_axes = 0;
+
+	for (uint32_t i = 0; i < group->nd; i++) {
+		if (group->axes >> i & 1) {
+			seen = true;
+			n_axes += group->dims[i] > 1;
+		} else if (seen && group->dims[i] > 1) {
+			return false;
+		}
+	}
+	if (n_axes > ISA_TILE_DIMS || (kept < ROW_FEW && n > ROW_FEW_ELEMS))
+		return false;
+	for (uint32_t i = 0; i <= group->n_members; i++)
+		if (n * (place_bytes(&f->legal->nodes[member_at(group, m, i)->node]) +
+			 kept_bytes(f, group, m, i)) >
+		    ROW_BYTES_MAX)
+			return false;
+	return true;
+}
+
 static void append(struct fuse *f, uint32_t g, const struct member *m)
 {
 	struct group *group = &f->legal->groups[g];
@@ -186,7 +255,7 @@ static bool join_mapped(struct fuse *f, uint32_t g, uint32_t index, bool squeeze
 			return false;
 	}
 	row = group->row || (m.late && (varies(group, map) || node->kind == N_REDUCE));
-	if (row && !row_fits(group, place_bytes(node)))
+	if (row && !row_fits(f, group, &m))
 		return false;
 	if (node->kind == N_REDUCE)
 		group->axes = node->axes;
@@ -306,6 +375,33 @@ static void fuse_node(struct fuse *f, uint32_t index)
 	memcpy(m.own, node->own, sizeof(m.own));
 	memcpy(m.src, node->src, sizeof(m.src));
 	append(f, g, &m);
+}
+
+static void find_users(struct fuse *f)
+{
+	struct legal *legal = f->legal;
+
+	f->last_user = nci_alloc(f->ctx, legal->n_nodes * sizeof(*f->last_user));
+	f->escapes = nci_alloc(f->ctx, legal->n_nodes * sizeof(*f->escapes));
+	for (uint32_t i = 1; i < legal->n_nodes; i++)
+		for (uint32_t j = 0; j < legal->nodes[i].n_src; j++)
+			f->last_user[legal->nodes[i].src[j].node] = i;
+	for (uint32_t i = 0; i < legal->n_outs; i++)
+		f->escapes[legal->outs[i].node] = true;
+}
+
+/* Operands that the node reads from another group. */
+static void note_escapes(struct fuse *f, uint32_t index)
+{
+	const struct lnode *node = &f->legal->nodes[index];
+
+	for (uint32_t j = 0; j < node->n_src; j++) {
+		uint32_t src = node->src[j].node;
+
+		if (!lnode_is_source(&f->legal->nodes[src]) &&
+		    f->legal->nodes[src].group != node->group)
+			f->escapes[src] = true;
+	}
 }
 
 /* --- after grouping --------------------------------------------------------------------- */
@@ -440,9 +536,12 @@ void nci_fuse(struct legal *legal, struct lir *lir)
 	uint32_t n = legal->n_nodes; /* clones come after */
 	bool *used;
 
-	for (uint32_t i = 1; i < n; i++)
-		if (!lnode_is_source(&legal->nodes[i]))
-			fuse_node(&f, i);
+	find_users(&f);
+	for (f.at = 1; f.at < n; f.at++)
+		if (!lnode_is_source(&legal->nodes[f.at])) {
+			fuse_node(&f, f.at);
+			note_escapes(&f, f.at);
+		}
 	used = nci_alloc(legal->ctx, legal->n_nodes * sizeof(*used));
 	find_used(&f, used);
 	cross_group(&f, lir);

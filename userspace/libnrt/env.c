@@ -268,7 +268,8 @@ static const struct variable variables[] = {
 	  "inf2: 16G)",
 	  parse_model_hbm },
 	{ "NEURON_MODEL_THREADS", "",
-	  "host threads that share an instruction of a virtual device, 1 to 16; empty: one for each "
+	  "host threads that share an instruction of a virtual device, 1 to 16; empty: one for "
+	  "each "
 	  "processor",
 	  parse_model_threads },
 	{ "NEURON_REPORT", "",

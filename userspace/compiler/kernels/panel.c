@@ -72,10 +72,10 @@ static void load_plain(struct lir *lir, const struct matrix *m, const struct pan
 /*
  * Transposes k_block of the rows in tile (columns x.. of the panel on its
  * partitions) as far as one PSUM bank takes blocks of 128 columns, and moves them
- * into the panel. tiles[i]: buffer with 128 columns of the panel each.
+ * into the panel. tiles[i]: buffer with 128 columns of the panel each, from block number first on.
  */
 static void transpose_block(struct eval *ev, const struct panel *p, const uint32_t *tiles,
-			    int64_t k_block, int64_t x, int64_t nx)
+			    int64_t first, int64_t k_block, int64_t x, int64_t nx)
 {
 	int64_t rows = nci_min(ISA_PARTITIONS, p->nk - k_block * ISA_PARTITIONS);
 	uint32_t bank = lir_buf(ev->lir, ISA_SPACE_PSUM, (uint64_t)nx * p->elem);
@@ -88,16 +88,19 @@ static void transpose_block(struct eval *ev, const struct panel *p, const uint32
 				lir_row(bank, p->dtype, (uint32_t)rows, (uint32_t)(i * p->elem),
 					(uint32_t)n),
 				lir_row(tiles[(x + i) / ISA_PARTITIONS], p->dtype, (uint32_t)n,
-					(uint32_t)(k_block * ISA_PARTITIONS * p->elem),
+					(uint32_t)((k_block - first) * ISA_PARTITIONS * p->elem),
 					(uint32_t)rows));
 	}
 	panel_evict(ev, ISA_CT_BITS, dst, lir_row(bank, p->dtype, (uint32_t)rows, 0, (uint32_t)nx),
 		    nx);
 }
 
-/* K is contiguous: rows of x on the partitions, then through the tensor engine. */
-static void load_transposed(struct eval *ev, const struct matrix *m, const struct panel *p)
+/* K is contiguous: rows of x on the partitions, then through the tensor engine. Blocks of 128 rows of K
+ * from number first on. */
+static void load_transposed(struct eval *ev, const struct matrix *m, const struct panel *p,
+			    int64_t first)
 {
+	int64_t k0 = first * ISA_PARTITIONS, nk = p->nk - k0;
 	int64_t group = ISA_PSUM_BANK_BYTES / m->elem; /* columns that one bank takes */
 	int64_t n_tiles = nci_ceil_div(p->nx, ISA_PARTITIONS);
 	uint32_t *tiles = nci_alloc(ev->ctx, (size_t)n_tiles * sizeof(*tiles));
@@ -108,19 +111,44 @@ static void load_transposed(struct eval *ev, const struct matrix *m, const struc
 		for (int64_t i = x; i < x + nx; i += ISA_PARTITIONS) {
 			struct lstep dims[2] = {
 				{ nci_min(ISA_PARTITIONS, p->nx - i), m->x_step * m->elem, 0 },
-				{ p->nk, m->elem, m->elem },
+				{ nk, m->elem, m->elem },
 			};
-			uint32_t t = lir_buf(ev->lir, ISA_SPACE_SBUF, (uint64_t)p->nk * m->elem);
+			uint32_t t = lir_buf(ev->lir, ISA_SPACE_SBUF, (uint64_t)nk * m->elem);
 
 			tiles[i / ISA_PARTITIONS] = t;
 			lir_load(ev->lir, t, 0, 0, m->slot,
-				 (m->offset + p->k0 + (p->x0 + i) * m->x_step) * m->elem, m->elem,
-				 1, 2, dims);
+				 (m->offset + p->k0 + k0 + (p->x0 + i) * m->x_step) * m->elem,
+				 m->elem, 1, 2, dims);
 		}
-		for (int64_t k = 0; k * ISA_PARTITIONS < p->nk; k++)
-			transpose_block(ev, p, tiles, k, x, nx);
+		for (int64_t k = first; k * ISA_PARTITIONS < p->nk; k++)
+			transpose_block(ev, p, tiles, first, k, x, nx);
 	}
 }
+
+/*
+ * Loads whole blocks of 128 rows of K that the DMA engines can transpose at nearly the speed of a copy,
+ * and leaves the tensor engine to its products. Returns their number.
+ */
+static int64_t load_by_dma(struct lir *lir, const struct matrix *m, const struct panel *p)
+{
+	int64_t blocks = p->nk / ISA_DMA_TRANSPOSE_LONG;
+
+	if ((m->elem != 2 && m->elem != 4) || p->nx % ISA_DMA_TRANSPOSE)
+		return 0;
+	for (int64_t k = 0; k < blocks; k++) {
+		struct lstep dims[2] = {
+			{ ISA_PARTITIONS, m->elem, 0 },
+			{ p->nx, m->x_step * m->elem, m->elem },
+		};
+
+		lir_load(lir, p->buf, 0, (uint32_t)(k * p->nx * m->elem), m->slot,
+			 (m->offset + p->k0 + k * ISA_PARTITIONS + p->x0 * m->x_step) * m->elem,
+			 m->elem, 1, 2, dims);
+	}
+	return blocks;
+}
+
+_Static_assert(ISA_DMA_TRANSPOSE_LONG == ISA_PARTITIONS, "blocks are what fits the partitions");
 
 struct panel panel_load(struct eval *ev, const struct matrix *m, int64_t k0, int64_t nk, int64_t x0,
 			int64_t nx)
@@ -130,9 +158,13 @@ struct panel panel_load(struct eval *ev, const struct matrix *m, int64_t k0, int
 	};
 
 	p.buf = lir_buf(ev->lir, ISA_SPACE_SBUF, (uint64_t)panel_bytes(nk, nx, m->elem));
-	if (m->k_step == 1 && m->x_step != 1 && nk > 1 && nk * nx > FEW_ELEMS)
-		load_transposed(ev, m, &p);
-	else
+	if (m->k_step == 1 && m->x_step != 1 && nk > 1 && nk * nx > FEW_ELEMS) {
+		int64_t loaded = load_by_dma(ev->lir, m, &p);
+
+		if (loaded * ISA_PARTITIONS < nk)
+			load_transposed(ev, m, &p, loaded);
+	} else {
 		load_plain(ev->lir, m, &p);
+	}
 	return p;
 }
