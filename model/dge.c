@@ -278,9 +278,6 @@ static bool move_apart(struct nm_exec *x, const struct nm_dma *dma, uint64_t *do
 /* Fewest bytes that are worth the microsecond or two of waking others. */
 #define DIVIDE_BYTES (128u << 10)
 
-/* Several for each thread: they do not all run at the same speed. */
-#define PARTS_PER_THREAD 2
-
 /* Positions first to end of the outermost dim of a transfer. */
 struct division {
 	const struct nm_exec *x;
@@ -321,7 +318,9 @@ static bool move_divided(struct nm_exec *x, const struct nm_dma *dma, uint64_t *
 {
 	const uint32_t count = dma->dst.count[0];
 	const uint64_t each = dma->n / count;
-	struct division d = { .x = x, .dma = dma, .parts = PARTS_PER_THREAD * nm_team_threads() };
+	struct division d = { .x = x,
+			      .dma = dma,
+			      .parts = NM_PARTS_PER_THREAD * nm_team_threads() };
 
 	for (d.first = (uint32_t)(*done / each); d.first < count; d.first = d.end) {
 		uint64_t most = d.parts * (BURST / each);

@@ -172,14 +172,11 @@ static void do_part(void *arg, unsigned int part, uint64_t *const *buffer)
 /* Elements that are worth the microsecond or two of waking others. */
 #define DIVIDE_ELEMS (32u << 10)
 
-/* Several for each thread: they do not all run at the same speed. */
-#define PARTS_PER_THREAD 2
-
 void nm_exec_compute(struct nm_exec *x, const struct nm_inst *inst)
 {
 	struct division d = { .x = x, .c = inst->compute, .opcode = inst->opcode };
 
-	d.parts = PARTS_PER_THREAD * nm_team_threads();
+	d.parts = NM_PARTS_PER_THREAD * nm_team_threads();
 	if (d.parts > d.c->nparts)
 		d.parts = d.c->nparts;
 	if (d.c->apart && (size_t)d.c->nparts * d.c->n >= DIVIDE_ELEMS)

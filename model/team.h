@@ -29,6 +29,9 @@ void nm_team_release(void);
 /* Threads that nm_team_run() may use, 1 or more. */
 unsigned int nm_team_threads(void);
 
+/* Parts for each thread: several, since they do not all run at the same speed. */
+#define NM_PARTS_PER_THREAD 2
+
 /* Most parts that are shared; of more, the caller does all. */
 #define NM_TEAM_PARTS 256
 

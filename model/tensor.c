@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "exec.h"
-#include "team.h"
 
 /* A row of the stationary operand, of 4-byte elements, to its place. */
 static void pack(struct nm_exec *x, const void *row, unsigned int k, unsigned int n_k)
@@ -65,60 +64,39 @@ static void unpair(struct nm_exec *x)
 	x->load_pairs = false;
 }
 
-/* A product that several threads may share: first they get the moving operand ready, then they
- * multiply, each some rows of the result. */
-struct product {
-	struct nm_exec *x;
-	const struct nm_compute *c;
-	unsigned int parts;
-	bool pairs;
-	_Atomic bool subnormal; /* found while pairs were made */
-	const void *moving;
-	ptrdiff_t pitch; /* of it, elements */
-	unsigned int k; /* elements or pairs */
-	bool direct; /* dst's rows are packed: the product needs no place of its own */
-};
-
-/* First of n things that a part does; the end is that of the next part. */
-static unsigned int first_of(const struct product *p, unsigned int part, unsigned int n)
+static const uint16_t *bf16_row(const struct nm_exec *x, const struct nm_compute *c, unsigned int k,
+				uint16_t *buf)
 {
-	return n * part / p->parts;
-}
-
-static const uint16_t *bf16_row(const struct product *p, unsigned int k, uint16_t *buf)
-{
-	const struct nm_operand *o = &p->c->src0;
-
-	if (p->c->nest.ndim == 1 && o->step[0] == o->bytes)
-		return (const uint16_t *)nm_operand_ptr(p->x, o, k);
-	nm_fetch_bits(p->x, o, &p->c->nest, k, buf);
+	if (c->nest.ndim == 1 && c->src0.step[0] == c->src0.bytes)
+		return (const uint16_t *)nm_operand_ptr(x, &c->src0, k);
+	nm_fetch_bits(x, &c->src0, &c->nest, k, buf);
 	return buf;
 }
 
-static void prepare_pairs(struct product *p, unsigned int pair)
+/* The moving operand as pairs; false: it can't be. */
+static bool moving_pairs(struct nm_exec *x, const struct nm_compute *c)
 {
 	uint16_t even[ISA_MATMUL_N_MAX], odd[ISA_MATMUL_N_MAX];
-	uint32_t *out = (uint32_t *)p->x->moving + (size_t)pair * p->c->n;
-	unsigned int k = 2 * pair;
-	bool last = k + 1 == p->x->load_k;
+	uint32_t *out = x->moving;
 
-	if (!p->x->pairs->make(out, bf16_row(p, k, even), last ? NULL : bf16_row(p, k + 1, odd),
-			       p->c->n))
-		atomic_store_explicit(&p->subnormal, true, memory_order_relaxed);
+	for (unsigned int k = 0; k < x->load_k; k += 2, out += c->n)
+		if (!x->pairs->make(out, bf16_row(x, c, k, even),
+				    k + 1 < x->load_k ? bf16_row(x, c, k + 1, odd) : NULL, c->n))
+			return false;
+	return true;
 }
 
-static void prepare(void *arg, unsigned int part, uint64_t *const *buffer)
+/* The moving operand as fp32, where it lies if it can be used there. */
+static const void *moving_fp32(struct nm_exec *x, const struct nm_compute *c, ptrdiff_t *pitch)
 {
-	struct product *p = arg;
-	const struct nm_compute *c = p->c;
-
-	(void)buffer;
-	for (unsigned int k = first_of(p, part, p->k); k < first_of(p, part + 1, p->k); k++)
-		if (p->pairs)
-			prepare_pairs(p, k);
-		else
-			nm_fetch(p->x, ISA_CT_F32, &c->src0, &c->nest, k,
-				 (float *)p->x->moving + (size_t)k * c->n);
+	if (c->src0.dtype == ISA_FP32 && c->nest.ndim == 1 && c->src0.step[0] == sizeof(float)) {
+		*pitch = NM_SBUF_PITCH / sizeof(float);
+		return nm_operand_ptr(x, &c->src0, 0);
+	}
+	for (unsigned int k = 0; k < x->load_k; k++)
+		nm_fetch(x, ISA_CT_F32, &c->src0, &c->nest, k,
+			 (float *)x->moving + (size_t)k * c->n);
+	return x->moving;
 }
 
 /* Adds or stores row m of the product to dst, whose elements are not packed. */
@@ -145,68 +123,32 @@ static void put_row(const struct nm_exec *x, const struct nm_compute *c, unsigne
 	} while (nm_next(idx, c->dst_nest.count, inner));
 }
 
-static void multiply(void *arg, unsigned int part, uint64_t *const *buffer)
+/* By one thread: where the processors' caches are far apart, sharing the operands of so small a product
+ * took longer than it saved. */
+void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c)
 {
-	const struct product *p = arg;
-	const struct nm_exec *x = p->x;
-	const struct nm_compute *c = p->c;
-	unsigned int blocks = (x->load_m - 1) / NM_GEMM_PACK + 1;
-	unsigned int m = first_of(p, part, blocks) * NM_GEMM_PACK;
-	unsigned int end = first_of(p, part + 1, blocks) * NM_GEMM_PACK;
-	float *result = x->product + (size_t)m * c->n;
+	bool direct = c->dst_nest.ndim == 1 && c->dst.step[0] == sizeof(float);
+	bool accumulate = direct && c->flags & ISA_F_ACCUM;
+	bool pairs = x->load_pairs && c->src0.dtype == ISA_BF16 && moving_pairs(x, c);
+	float *result = direct ? (float *)nm_operand_ptr(x, &c->dst, 0) : x->product;
+	ptrdiff_t result_pitch = direct ? NM_PSUM_PITCH / (ptrdiff_t)sizeof(float) : c->n;
 	ptrdiff_t pitch = c->n;
 
-	(void)buffer;
-	if (end > x->load_m)
-		end = x->load_m;
-	if (p->direct) {
-		result = (float *)nm_operand_ptr(x, &c->dst, m);
-		pitch = NM_PSUM_PITCH / sizeof(float);
+	if (pairs) {
+		x->pairs->gemm(result, result_pitch, x->stationary, x->moving, pitch, x->load_m,
+			       c->n, (x->load_k + 1) / 2, accumulate);
+	} else {
+		const void *moving = moving_fp32(x, c, &pitch);
+
+		if (x->load_pairs)
+			unpair(x);
+		x->rows->gemm(result, result_pitch, x->stationary, moving, pitch, x->load_m, c->n,
+			      x->load_k, accumulate);
 	}
-	(p->pairs ? x->pairs->gemm : x->rows->gemm)(result, pitch,
-						    (const float *)x->stationary + (size_t)m * p->k,
-						    p->moving, p->pitch, end - m, c->n, p->k,
-						    p->direct && c->flags & ISA_F_ACCUM);
-	for (; m < end && !p->direct; m++)
+	for (unsigned int m = 0; m < x->load_m && !direct; m++)
 		put_row(x, c, m);
 }
 
-/* The moving operand as fp32, where it lies if it can be used there. */
-static void take_moving(struct product *p)
-{
-	struct nm_exec *x = p->x;
-	const struct nm_compute *c = p->c;
-
-	if (x->load_pairs)
-		unpair(x);
-	p->pairs = false;
-	p->k = x->load_k;
-	if (c->src0.dtype == ISA_FP32 && c->nest.ndim == 1 && c->src0.step[0] == sizeof(float)) {
-		p->moving = nm_operand_ptr(x, &c->src0, 0);
-		p->pitch = NM_SBUF_PITCH / sizeof(float);
-	} else {
-		nm_team_run(prepare, p, p->parts);
-	}
-}
-
-void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c)
-{
-	struct product p = { .x = x, .c = c, .moving = x->moving, .pitch = c->n, .parts = 1 };
-
-	/* In one part: where the processors' caches are far apart, sharing the operands of so small a
-	 * product took longer than it saved. */
-	p.direct = c->dst_nest.ndim == 1 && c->dst.step[0] == sizeof(float);
-	p.pairs = x->load_pairs && c->src0.dtype == ISA_BF16;
-	if (p.pairs) {
-		p.k = (x->load_k + 1) / 2;
-		nm_team_run(prepare, &p, p.parts);
-	}
-	if (!p.pairs || p.subnormal)
-		take_moving(&p);
-	nm_team_run(multiply, &p, p.parts);
-}
-
-/* dst [F, P] = src0 [P, F], elements unchanged. */
 /* No row kernel has bytes: there are 32 by 32 of them at most. */
 static void transpose_bytes(uint8_t *d, const uint8_t *s, size_t rows, size_t cols)
 {
@@ -215,6 +157,7 @@ static void transpose_bytes(uint8_t *d, const uint8_t *s, size_t rows, size_t co
 			d[j * rows + i] = s[i * cols + j];
 }
 
+/* dst [F, P] = src0 [P, F], elements unchanged. */
 void nm_exec_transpose(struct nm_exec *x, const struct nm_compute *c)
 {
 	unsigned int log2 = (unsigned int)__builtin_ctz(c->src0.bytes);
