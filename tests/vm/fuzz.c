@@ -52,8 +52,11 @@ static double now_s(void)
 
 /* --- a process ----------------------------------------------------------------------------- */
 
+static pthread_barrier_t all_made;
+
 static void *thread_main(void *arg)
 {
+	pthread_barrier_wait(&all_made);
 	for (;;)
 		fuzz_op(arg);
 	return NULL;
@@ -74,6 +77,11 @@ static _Noreturn void process_main(uint64_t seed)
 	fuzz_world_init(&world, device_path);
 	fuzz_thread_init(&own, &world, stats, seed);
 	fuzz_warm_up(&own);
+	/*
+	 * All memory is taken before the first op: a mapping that fails leaves a hole for a moment, and
+	 * what would come to lie in it went when the hole is filled.
+	 */
+	pthread_barrier_init(&all_made, NULL, options.threads);
 	for (unsigned int i = 0; i < options.threads; i++) {
 		fuzz_thread_init(&thread[i], &world, stats, fuzz_random(&own));
 		if (pthread_create(&id, NULL, thread_main, &thread[i]))

@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define CHILD_OPS 40
@@ -252,13 +253,21 @@ static void op_file(struct fuzz_thread *t)
 
 static _Thread_local sigjmp_buf *touching;
 
-static void on_bad_access(int signal)
+/* Anywhere but in touch(): a defect of the fuzzer, or something wrote memory that is not its own. */
+static void on_bad_access(int signal, siginfo_t *info, void *context)
 {
-	static const char text[] = "fuzz: crashed in its own code\n";
+	const greg_t *regs = ((const ucontext_t *)context)->uc_mcontext.gregs;
+	char text[256];
+	int n;
 
 	if (touching)
 		siglongjmp(*touching, signal);
-	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+	n = snprintf(text, sizeof(text),
+		     "fuzz: crashed in its own code: signal %d, code %d, address %p, pc %#llx "
+		     "(fuzz_op is at %p), sp %#llx\n",
+		     signal, info->si_code, info->si_addr, (unsigned long long)regs[REG_RIP],
+		     (void *)(uintptr_t)fuzz_op, (unsigned long long)regs[REG_RSP]);
+	if (write(STDERR_FILENO, text, (size_t)n) < 0)
 		_exit(98);
 	_exit(99);
 }
@@ -271,7 +280,8 @@ static void on_alarm(int signal)
 void fuzz_signals(void)
 {
 	/* NODEFER: it is left by siglongjmp. Without RESTART an alarm ends system calls. */
-	struct sigaction access = { .sa_handler = on_bad_access, .sa_flags = SA_NODEFER };
+	struct sigaction access = { .sa_sigaction = on_bad_access,
+				    .sa_flags = SA_NODEFER | SA_SIGINFO };
 	struct sigaction alarm = { .sa_handler = on_alarm };
 
 	sigaction(SIGBUS, &access, NULL);
