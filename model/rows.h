@@ -20,6 +20,8 @@
 #define NM_LANES  16 /* partial results of a reduction: element i goes to lane i % NM_LANES */
 
 #define NM_GEMM_PACK 8 /* columns of the stationary operand that are packed together */
+/* A product in parts of so many columns has no more panels than one in a whole, for any vectors. */
+#define NM_GEMM_PANEL 48
 
 typedef void (*nm_row2)(void *d, const void *a, const void *b, size_t n);
 

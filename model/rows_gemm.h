@@ -58,6 +58,8 @@
 
 #define GEMM_WIDTH (GEMM_NV * VEC_N)
 
+_Static_assert(NM_GEMM_PANEL % GEMM_WIDTH == 0, "parts of a product end within a panel");
+
 /* GEMM_MR rows and nv vectors of c. a: GEMM_MR of NM_GEMM_PACK values for each k. */
 static inline __attribute__((always_inline)) void gemm_tile(unsigned int nv, float *c,
 							    ptrdiff_t cpitch, const float *a,

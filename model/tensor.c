@@ -3,20 +3,38 @@
 #include <string.h>
 
 #include "exec.h"
+#include "team.h"
 
-/* A row of the stationary operand, of 4-byte elements, to its place. */
-static void pack(struct nm_exec *x, const void *row, unsigned int k, unsigned int n_k)
+/* --- the stationary operand -------------------------------------------------------------- */
+
+/* Fewest elements that several threads make copies of. */
+#define COPY_ELEMS (64u * ISA_MATMUL_K_MAX)
+
+/*
+ * A thread that takes part in a product has a copy of its own: to read another one's out of the caches
+ * of another processor takes longer than to make it.
+ */
+struct load {
+	struct nm_exec *x;
+	const struct nm_compute *c;
+	bool pairs;
+	_Atomic bool subnormal; /* found while pairs were made */
+};
+
+/* A row of the stationary operand, of 4-byte elements, to its place in a copy. */
+static void pack(const struct nm_exec *x, uint8_t *copy, const void *row, unsigned int k,
+		 unsigned int n_k)
 {
 	const size_t block = NM_GEMM_PACK * sizeof(float);
-	uint8_t *out = (uint8_t *)x->stationary + k * block;
 	const uint8_t *in = row;
+	uint8_t *out = copy + k * block;
 
 	for (unsigned int m = 0; m < x->load_m; m += NM_GEMM_PACK, in += block)
 		memcpy(out + (size_t)m / NM_GEMM_PACK * n_k * block, in, block);
 }
 
 /* False: they can't be pairs. */
-static bool load_pairs(struct nm_exec *x, const struct nm_compute *c)
+static bool pack_pairs(const struct nm_exec *x, const struct nm_compute *c, uint8_t *copy)
 {
 	uint16_t even[ISA_MATMUL_M_MAX], odd[ISA_MATMUL_M_MAX];
 	uint32_t row[ISA_MATMUL_M_MAX] = { 0 };
@@ -29,29 +47,50 @@ static bool load_pairs(struct nm_exec *x, const struct nm_compute *c)
 			nm_fetch_bits(x, &c->src0, &c->nest, k + 1, odd);
 		if (!x->pairs->make(row, even, last ? NULL : odd, c->n))
 			return false;
-		pack(x, row, k / 2, (c->nparts + 1u) / 2);
+		pack(x, copy, row, k / 2, (c->nparts + 1u) / 2);
 	}
 	return true;
 }
 
-void nm_exec_load_stationary(struct nm_exec *x, const struct nm_compute *c)
+static void make_copy(void *arg, unsigned int part, uint64_t *const *buffer)
 {
+	struct load *load = arg;
+	const struct nm_exec *x = load->x;
+	uint8_t *copy = x->stationary + part * NM_STATIONARY_BYTES;
 	float row[ISA_MATMUL_M_MAX] = { 0 };
 
-	x->load_k = c->nparts;
-	x->load_m = c->n;
-	x->load_pairs = x->pairs && c->src0.dtype == ISA_BF16 && load_pairs(x, c);
-	for (unsigned int k = 0; k < c->nparts && !x->load_pairs; k++) {
-		nm_fetch(x, ISA_CT_F32, &c->src0, &c->nest, k, row);
-		pack(x, row, k, c->nparts);
+	(void)buffer;
+	if (load->pairs) {
+		if (!pack_pairs(x, load->c, copy))
+			load->subnormal = true;
+		return;
+	}
+	for (unsigned int k = 0; k < load->c->nparts; k++) {
+		nm_fetch(x, ISA_CT_F32, &load->c->src0, &load->c->nest, k, row);
+		pack(x, copy, row, k, load->c->nparts);
 	}
 }
 
-/* Makes fp32 of the stationary operand's pairs. */
+void nm_exec_load_stationary(struct nm_exec *x, const struct nm_compute *c)
+{
+	struct load load = { .x = x, .c = c, .pairs = x->pairs && c->src0.dtype == ISA_BF16 };
+
+	x->load_k = c->nparts;
+	x->load_m = c->n;
+	x->load_copies = x->load_k * x->load_m >= COPY_ELEMS ? nm_team_threads() : 1;
+	nm_team_run(make_copy, &load, x->load_copies);
+	if (load.subnormal) {
+		load.pairs = false;
+		nm_team_run(make_copy, &load, x->load_copies);
+	}
+	x->load_pairs = load.pairs;
+}
+
+/* Makes fp32 of the pairs of all copies. */
 static void unpair(struct nm_exec *x)
 {
 	const unsigned int pairs = (x->load_k + 1) / 2, blocks = (x->load_m - 1) / NM_GEMM_PACK + 1;
-	uint32_t *out = x->stationary, *in = (uint32_t *)x->buffer[0];
+	uint32_t *out = (uint32_t *)x->stationary, *in = (uint32_t *)x->buffer[0];
 
 	memcpy(in, out, sizeof(*in) * pairs * blocks * NM_GEMM_PACK);
 	for (unsigned int b = 0; b < blocks; b++)
@@ -61,42 +100,133 @@ static void unpair(struct nm_exec *x)
 
 				*out++ = k % 2 ? pair << 16 : pair & 0xffff0000u;
 			}
+	for (unsigned int i = 1; i < x->load_copies; i++)
+		memcpy(x->stationary + i * NM_STATIONARY_BYTES, x->stationary, NM_STATIONARY_BYTES);
 	x->load_pairs = false;
 }
 
-static const uint16_t *bf16_row(const struct nm_exec *x, const struct nm_compute *c, unsigned int k,
-				uint16_t *buf)
+/* --- products ----------------------------------------------------------------------------- */
+
+/* Fewest multiplications that are worth the microsecond or two of waking others. */
+#define DIVIDE_MACS (1u << 22)
+
+/* A product that threads share by columns: what a thread makes of the moving operand, it uses itself. */
+struct product {
+	struct nm_exec *x;
+	const struct nm_compute *c;
+	unsigned int parts;
+	bool pairs;
+	bool made; /* the moving operand is as the product wants it */
+	const void *moving; /* fp32 or pairs */
+	ptrdiff_t pitch; /* of it, elements */
+	float *result;
+	ptrdiff_t result_pitch;
+	bool accumulate;
+	bool left[NM_TEAM_PARTS]; /* the part has subnormal operands: it is to be done in fp32 */
+};
+
+/* First column of a part; that of the next one is its end. */
+static unsigned int first_column(const struct product *p, unsigned int part)
 {
-	if (c->nest.ndim == 1 && c->src0.step[0] == c->src0.bytes)
-		return (const uint16_t *)nm_operand_ptr(x, &c->src0, k);
-	nm_fetch_bits(x, &c->src0, &c->nest, k, buf);
-	return buf;
+	unsigned int panels = p->c->n / NM_GEMM_PANEL;
+
+	return part == p->parts ? p->c->n : panels * part / p->parts * NM_GEMM_PANEL;
 }
 
-/* The moving operand as pairs; false: it can't be. */
-static bool moving_pairs(struct nm_exec *x, const struct nm_compute *c)
+static bool is_packed(const struct nm_compute *c, size_t bytes)
+{
+	return c->nest.ndim == 1 && (size_t)c->src0.step[0] == bytes && c->src0.bytes == bytes;
+}
+
+/* Rows of pairs ahead of the one at hand that are asked for: each row lies in a page of its own, where
+ * no processor looks by itself. */
+#define PAIRS_AHEAD 4
+
+static void prefetch(const uint16_t *row, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i += 32)
+		__builtin_prefetch(row + i);
+}
+
+/* Columns of the moving operand as pairs; false: they can't be. */
+static bool make_pairs(const struct product *p, unsigned int from, unsigned int to)
+{
+	const struct nm_exec *x = p->x;
+	const struct nm_operand *o = &p->c->src0;
+	uint32_t *out = (uint32_t *)x->moving + from;
+
+	for (unsigned int k = 0; k < x->load_k; k += 2, out += p->c->n) {
+		const uint16_t *even = (const uint16_t *)nm_operand_ptr(x, o, k) + from;
+		const uint16_t *odd = NULL;
+
+		for (unsigned int i = k + 2 * PAIRS_AHEAD; i < k + 2 * PAIRS_AHEAD + 2; i++)
+			if (i < x->load_k)
+				prefetch((const uint16_t *)nm_operand_ptr(x, o, i) + from,
+					 to - from);
+		if (k + 1 < x->load_k)
+			odd = (const uint16_t *)nm_operand_ptr(x, o, k + 1) + from;
+		if (!x->pairs->make(out, even, odd, to - from))
+			return false;
+	}
+	return true;
+}
+
+/* The same of an operand whose elements lie anyhow. */
+static bool gather_pairs(const struct product *p)
 {
 	uint16_t even[ISA_MATMUL_N_MAX], odd[ISA_MATMUL_N_MAX];
-	uint32_t *out = x->moving;
+	const struct nm_compute *c = p->c;
+	uint32_t *out = p->x->moving;
 
-	for (unsigned int k = 0; k < x->load_k; k += 2, out += c->n)
-		if (!x->pairs->make(out, bf16_row(x, c, k, even),
-				    k + 1 < x->load_k ? bf16_row(x, c, k + 1, odd) : NULL, c->n))
+	for (unsigned int k = 0; k < p->x->load_k; k += 2, out += c->n) {
+		bool last = k + 1 == p->x->load_k;
+
+		nm_fetch_bits(p->x, &c->src0, &c->nest, k, even);
+		if (!last)
+			nm_fetch_bits(p->x, &c->src0, &c->nest, k + 1, odd);
+		if (!p->x->pairs->make(out, even, last ? NULL : odd, c->n))
 			return false;
+	}
 	return true;
 }
 
 /* The moving operand as fp32, where it lies if it can be used there. */
-static const void *moving_fp32(struct nm_exec *x, const struct nm_compute *c, ptrdiff_t *pitch)
+static void take_fp32(struct product *p)
 {
-	if (c->src0.dtype == ISA_FP32 && c->nest.ndim == 1 && c->src0.step[0] == sizeof(float)) {
-		*pitch = NM_SBUF_PITCH / sizeof(float);
-		return nm_operand_ptr(x, &c->src0, 0);
+	struct nm_exec *x = p->x;
+	const struct nm_compute *c = p->c;
+
+	if (x->load_pairs)
+		unpair(x);
+	p->pairs = false;
+	p->made = true;
+	if (c->src0.dtype == ISA_FP32 && is_packed(c, sizeof(float))) {
+		p->moving = nm_operand_ptr(x, &c->src0, 0);
+		p->pitch = NM_SBUF_PITCH / sizeof(float);
+		return;
 	}
 	for (unsigned int k = 0; k < x->load_k; k++)
 		nm_fetch(x, ISA_CT_F32, &c->src0, &c->nest, k,
 			 (float *)x->moving + (size_t)k * c->n);
-	return x->moving;
+}
+
+static void multiply(void *arg, unsigned int part, uint64_t *const *buffer)
+{
+	struct product *p = arg;
+	const struct nm_exec *x = p->x;
+	unsigned int from = first_column(p, part), to = first_column(p, part + 1);
+
+	(void)buffer;
+	if (from == to)
+		return;
+	if (!p->made && !make_pairs(p, from, to)) {
+		p->left[part] = true;
+		return;
+	}
+	(p->pairs ? x->pairs->gemm :
+		    x->rows->gemm)(p->result + from, p->result_pitch, x->stationary,
+				   (const float *)p->moving + from, p->pitch, x->load_m, to - from,
+				   p->pairs ? (x->load_k + 1) / 2 : x->load_k, p->accumulate);
 }
 
 /* Adds or stores row m of the product to dst, whose elements are not packed. */
@@ -123,27 +253,28 @@ static void put_row(const struct nm_exec *x, const struct nm_compute *c, unsigne
 	} while (nm_next(idx, c->dst_nest.count, inner));
 }
 
-/* By one thread: where the processors' caches are far apart, sharing the operands of so small a product
- * took longer than it saved. */
 void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c)
 {
 	bool direct = c->dst_nest.ndim == 1 && c->dst.step[0] == sizeof(float);
-	bool accumulate = direct && c->flags & ISA_F_ACCUM;
-	bool pairs = x->load_pairs && c->src0.dtype == ISA_BF16 && moving_pairs(x, c);
-	float *result = direct ? (float *)nm_operand_ptr(x, &c->dst, 0) : x->product;
-	ptrdiff_t result_pitch = direct ? NM_PSUM_PITCH / (ptrdiff_t)sizeof(float) : c->n;
-	ptrdiff_t pitch = c->n;
+	struct product p = { .x = x, .c = c, .parts = 1, .moving = x->moving, .pitch = c->n };
+	bool *left = p.left;
 
-	if (pairs) {
-		x->pairs->gemm(result, result_pitch, x->stationary, x->moving, pitch, x->load_m,
-			       c->n, (x->load_k + 1) / 2, accumulate);
-	} else {
-		const void *moving = moving_fp32(x, c, &pitch);
-
-		if (x->load_pairs)
-			unpair(x);
-		x->rows->gemm(result, result_pitch, x->stationary, moving, pitch, x->load_m, c->n,
-			      x->load_k, accumulate);
+	if ((size_t)x->load_k * x->load_m * c->n >= DIVIDE_MACS)
+		p.parts = x->load_copies;
+	p.result = direct ? (float *)nm_operand_ptr(x, &c->dst, 0) : x->product;
+	p.result_pitch = direct ? NM_PSUM_PITCH / (ptrdiff_t)sizeof(float) : c->n;
+	p.accumulate = direct && c->flags & ISA_F_ACCUM;
+	p.pairs = x->load_pairs && c->src0.dtype == ISA_BF16;
+	if (p.pairs && !is_packed(c, sizeof(uint16_t)))
+		p.pairs = p.made = gather_pairs(&p);
+	if (!p.pairs)
+		take_fp32(&p);
+	nm_team_run(multiply, &p, p.parts);
+	if (memchr(left, true, p.parts)) {
+		take_fp32(&p);
+		for (unsigned int part = 0; part < p.parts; part++)
+			if (left[part])
+				multiply(&p, part, NULL);
 	}
 	for (unsigned int m = 0; m < x->load_m && !direct; m++)
 		put_row(x, c, m);
