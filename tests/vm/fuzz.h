@@ -111,7 +111,8 @@ void *fuzz_alloc(struct fuzz_thread *t, uint32_t size);
 uint32_t fuzz_fill(struct fuzz_thread *t, const struct fuzz_call *call, void *arg);
 /*
  * Takes out of an argument what the kernel's own code, not ours, complains of in its log: the core
- * allocates for as many syncobjs as it is told.
+ * allocates for as many syncobjs as it is told, and 7.2 adds a fence chain to a fence chain
+ * (dma_fence_chain_init() warns) when a sync file is imported as a point.
  */
 void fuzz_tame(unsigned long request, void *arg);
 uint32_t fuzz_handle(struct fuzz_thread *t, enum fuzz_pool pool);
