@@ -129,6 +129,8 @@ enum isa_opcode {
 	ISA_TENSOR_SCALAR_REDUCE = 0x39, /* dst = src0 op0 s0; vec1 = op1 over the row */
 	ISA_RANGE_SELECT = 0x3a,  /* dst = src0 where i + imm0 op0 vec0 and i + imm0 op1 vec1, i the number of the
 				   * element in the partition, else imm1; src1 [1], if there is one, = max */
+
+	ISA_AFFINE_SELECT = 0x3b, /* G: dst = src0 where affine(partition, index) op0 0, else imm0 */
 };
 
 /* op0, op1. Reduce takes add, mult, max, min, and the logical and bitwise and/or. */
@@ -225,12 +227,21 @@ struct isa_column {
 	__u8 pad0;
 };
 
+/* start + p * part_step + sum over d of index_d * step[d], as integers: all are signed. */
+struct isa_affine {
+	__le32 start;
+	__le32 part_step;
+	__le32 step[ISA_TILE_DIMS];
+	__u8 pad0[16];
+};
+
 struct isa_compute {
 	struct isa_tile dst;
 	struct isa_tile src0;
 	union {
 		struct isa_tile src1;
 		__u8 shuffle[ISA_PART_QUANTUM]; /* STREAM_SHUFFLE: 0..31, ISA_SHUFFLE_KEEP; then 8 zeros */
+		struct isa_affine affine;       /* AFFINE_SELECT */
 	};
 	__u8 op0;
 	__u8 op1;
@@ -471,12 +482,15 @@ static inline const char *isa_opcode_name(__u32 opcode)
 		return "tensor_scalar_reduce";
 	case ISA_RANGE_SELECT:
 		return "range_select";
+	case ISA_AFFINE_SELECT:
+		return "affine_select";
 	default:
 		return (const char *)0;
 	}
 }
 
 HW_ASSERT_SIZE(struct isa_tile, 40);
+HW_ASSERT_SIZE(struct isa_affine, sizeof(struct isa_tile));
 HW_ASSERT_SIZE(struct isa_compute, 160);
 HW_ASSERT_SIZE(struct isa_dma, 160);
 HW_ASSERT_SIZE(struct isa_dma_indirect, 160);

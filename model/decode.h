@@ -74,10 +74,13 @@ struct nm_compute {
 	struct nm_nest nest; /* of src0 and, but for the tensor engine, the other operands */
 	struct nm_nest
 		dst_nest; /* tensor engine, BN_*: of dst; of the ISA_TOP values of MAX8 and the like */
-	struct nm_operand dst, src0, src1; /* IOTA: src0.step is what an index adds */
+	/* What an index adds is in src0.step for IOTA, in src1.step for AFFINE_SELECT. */
+	struct nm_operand dst, src0, src1;
 	struct nm_scalar s0, s1;
 	struct nm_operand row; /* reduction of a row, written; with ISA_F_ACCUM read, too */
 	uint8_t shuffle[ISA_PART_QUANTUM]; /* STREAM_SHUFFLE */
+	int64_t start; /* AFFINE_SELECT: of the first partition, and what a partition adds */
+	int32_t part_step;
 };
 
 #define NM_WALK_DIMS (2 * (ISA_DMA_DIMS + 1))

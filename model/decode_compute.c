@@ -669,6 +669,7 @@ static int decode_tensor_transpose(struct body *b)
 }
 
 #include "decode_vector.h"
+#include "decode_gpsimd.h"
 
 static const struct rule rules[] = {
 	[ISA_MEMSET] = { V | S | G, 0, CT_COPY, decode_memset },
@@ -702,6 +703,7 @@ static const struct rule rules[] = {
 	[ISA_TENSOR_SCALAR_REDUCE] = { V, ISA_F_ACCUM | ISA_F_REV0 | ISA_F_VEC0 | ISA_F_VEC1,
 				       CT(ISA_CT_F32), decode_scalar_reduce },
 	[ISA_RANGE_SELECT] = { V, ISA_F_ACCUM, CT(ISA_CT_F32), decode_range_select },
+	[ISA_AFFINE_SELECT] = { G, 0, CT(ISA_CT_F32), decode_affine_select },
 };
 
 static unsigned int engine_cts(unsigned int engine)
@@ -733,6 +735,7 @@ static bool is_parallel(unsigned int opcode)
 	case ISA_MATCH_REPLACE8:
 	case ISA_TENSOR_TENSOR_SCAN:
 	case ISA_TENSOR_SCALAR_CUMULATIVE:
+	case ISA_AFFINE_SELECT:
 		return true;
 	default:
 		return false;

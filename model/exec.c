@@ -138,6 +138,9 @@ static void execute(struct nm_exec *x, unsigned int opcode, const struct nm_comp
 	case ISA_RANGE_SELECT:
 		nm_exec_range_select(x, c);
 		break;
+	case ISA_AFFINE_SELECT:
+		nm_exec_affine_select(x, c);
+		break;
 	default:
 		nm_exec_elementwise(x, opcode, c);
 		break;
@@ -165,6 +168,7 @@ static void do_part(void *arg, unsigned int part, uint64_t *const *buffer)
 		if (ops[i]->bytes)
 			ops[i]->part0 = (uint8_t)(ops[i]->part0 + first);
 	x.cumulative += first;
+	c.start += (int64_t)first * c.part_step;
 	c.nparts = (uint8_t)(end - first);
 	execute(&x, d->opcode, &c);
 }

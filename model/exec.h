@@ -128,6 +128,8 @@ void nm_exec_shuffle(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_select_reduce(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_scalar_reduce(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_range_select(struct nm_exec *x, const struct nm_compute *c);
+/* affine.c */
+void nm_exec_affine_select(struct nm_exec *x, const struct nm_compute *c);
 /* scan.c */
 void nm_exec_scan(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_cumulative(struct nm_exec *x, const struct nm_compute *c);

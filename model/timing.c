@@ -215,10 +215,15 @@ static bool is_slow(unsigned int op)
 	return op == ISA_DIV || op == ISA_MOD || op == ISA_POW;
 }
 
+/* NKI page of affine_select: cycles beside those of its elements. */
+#define AFFINE_SELECT_CYCLES 150
+
 static uint64_t gpsimd_cycles(const struct nm_inst *inst, const struct nm_compute *c)
 {
 	uint64_t cycles = c->n;
 
+	if (inst->opcode == ISA_AFFINE_SELECT)
+		cycles += AFFINE_SELECT_CYCLES - ACCESS_CYCLES;
 	if (inst->opcode == ISA_PARTITION_REDUCE)
 		cycles *= c->nparts;
 	if (c->ct == ISA_CT_I64 || c->ct == ISA_CT_F64)

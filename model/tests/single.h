@@ -46,22 +46,28 @@ static inline struct nm_fault judge(unsigned int engine, const struct isa_inst *
 #define REFUSE_BOUNDS(base, change, val, lim) \
 	REFUSE_ON(ISA_VECTOR, base, change, EXI_FAULT_TILE_BOUNDS, val, lim)
 
-/* What the vector engine of a chip, of a clock of hz, takes for the instruction: cycles, and those of HALT. */
-static inline void expect_cycles(uint32_t arch, const struct isa_inst *in, uint64_t cycles,
-				 uint64_t hz)
+/* What an engine of a chip, of a clock of hz, takes for the instruction: cycles, and those of HALT. */
+static inline void expect_cycles_on(uint32_t arch, unsigned int engine, const struct isa_inst *in,
+				    uint64_t cycles, uint64_t hz)
 {
 	struct rig *r = rig_create_of(arch, 0, NULL);
 	struct program *p = calloc(1, sizeof(*p));
 	struct exi_record rec;
 
-	*asm_inst(p, ISA_VECTOR, in->opcode) = *in;
+	*asm_inst(p, engine, in->opcode) = *in;
 	rig_queue(r, 0, 1);
 	rec = rig_program(r, p, NULL);
 	free(p);
 	assert_int_equal(rec.status, EXI_OK);
-	assert_uint_in_range(rec.busy_ns[ISA_VECTOR], cycles * 1000000000 / hz,
+	assert_uint_in_range(rec.busy_ns[engine], cycles * 1000000000 / hz,
 			     (cycles + 32) * 1000000000 / hz + 1);
 	rig_destroy(r);
+}
+
+static inline void expect_cycles(uint32_t arch, const struct isa_inst *in, uint64_t cycles,
+				 uint64_t hz)
+{
+	expect_cycles_on(arch, ISA_VECTOR, in, cycles, hz);
 }
 
 /* --- reads and writes ------------------------------------------------------------------------- */

@@ -81,6 +81,7 @@ static const struct {
 	{ ISA_COPY_PREDICATED, V | G, USES_SRC0 | USES_SRC1 },
 	{ ISA_IOTA, G, USES_IMM0 | USES_IMM1 },
 	{ ISA_PARTITION_REDUCE, G, USES_SRC0 | REDUCES },
+	{ ISA_AFFINE_SELECT, G, USES_SRC0 },
 };
 #undef V
 #undef S
@@ -141,6 +142,12 @@ static void random_compute(struct fuzz_thread *t, unsigned int engine, struct is
 		c->op0 = (uint8_t)fuzz_below(t, ISA_ACTS);
 	if (inst->opcode == ISA_PARTITION_REDUCE)
 		c->dst.nparts = 1;
+	if (inst->opcode == ISA_AFFINE_SELECT) {
+		c->compute_type = ISA_CT_F32;
+		c->op0 = (uint8_t)(ISA_IS_EQ + fuzz_below(t, 6));
+		c->affine.start = (uint32_t)fuzz_random(t);
+		c->affine.step[3] = (uint32_t)fuzz_random(t);
+	}
 	if (inst->opcode == ISA_REDUCE) {
 		c->n_axes = 1;
 		c->dst.count[3] = 1;

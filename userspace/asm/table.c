@@ -178,6 +178,16 @@ static const struct part shuffle[] = {
 };
 _Static_assert(ISA_PART_QUANTUM == 32, "a partition of a shuffle has no text");
 
+static const struct part affine[] = {
+	SIGNED("", isa_affine, start),
+	SIGNED("/p*", isa_affine, part_step),
+	SIGNED(",", isa_affine, step[0]),
+	SIGNED(",", isa_affine, step[1]),
+	SIGNED(",", isa_affine, step[2]),
+	SIGNED(",", isa_affine, step[3]),
+	END,
+};
+
 /* Both sides of both kinds of transfer, up to the dims that they share. */
 #define SIDE_DIMS(type)                                                         \
 	NUMBER("@", type, offset), NUMBER("/", type, ndim), TAIL(",", type, 0), \
@@ -271,6 +281,7 @@ const struct operand asm_inst_operands[] = {
 	INST("src0", compute.src0, IN_COMPUTE, tile),
 	INST("src1", compute.src1, IN_SRC1, tile),
 	INST("shuffle", compute.shuffle, IN_SHUFFLE, shuffle),
+	INST("affine", compute.affine, IN_AFFINE, affine),
 	INST("imm0", compute.imm0, IN_COMPUTE, bits),
 	INST("imm1", compute.imm1, IN_COMPUTE, bits),
 	INST("vec0", compute.vec0, IN_COMPUTE, column),

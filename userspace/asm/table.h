@@ -38,19 +38,20 @@ struct part {
 };
 
 /* Which lines an operand may stand in. */
-#define IN_ALL	   0x01u
-#define IN_DMA	   0x02u
-#define IN_COMPUTE 0x04u
-#define IN_ACT	   0x08u /* a computation whose op0 is a function */
-#define IN_ALU	   0x10u /* or an operator */
-#define IN_ROWS	   0x20u /* an indirect transfer */
-#define IN_SRC1	   0x40u /* a computation that may have src1 */
-#define IN_SHUFFLE 0x80u /* or a shuffle in its place */
+#define IN_ALL	   0x001u
+#define IN_DMA	   0x002u
+#define IN_COMPUTE 0x004u
+#define IN_ACT	   0x008u /* a computation whose op0 is a function */
+#define IN_ALU	   0x010u /* or an operator */
+#define IN_ROWS	   0x020u /* an indirect transfer */
+#define IN_SRC1	   0x040u /* a computation that may have src1 */
+#define IN_SHUFFLE 0x080u /* or a shuffle in its place */
+#define IN_AFFINE  0x100u /* or an affine function */
 
 struct operand {
 	const char *key; /* NULL ends a table */
 	uint16_t at, bytes;
-	uint8_t in;
+	uint16_t in;
 	const struct part *parts;
 };
 
@@ -74,6 +75,8 @@ static inline unsigned int asm_places(uint32_t opcode)
 		return IN_ALL | IN_COMPUTE | IN_ACT | IN_SRC1;
 	case ISA_STREAM_SHUFFLE:
 		return IN_ALL | IN_COMPUTE | IN_ALU | IN_SHUFFLE;
+	case ISA_AFFINE_SELECT:
+		return IN_ALL | IN_COMPUTE | IN_ALU | IN_AFFINE;
 	default:
 		return IN_ALL | IN_COMPUTE | IN_ALU | IN_SRC1;
 	}

@@ -106,6 +106,8 @@ static void limits(void **state)
 		"shuffle=255,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,"
 		"27,"
 		"28,29,30,31 imm0=0x1",
+		"affine_select op0=is_ge src0=sbuf:uint8[1+1]@1/0*1,0*0,0*0,0*0 "
+		"affine=-2147483648/p*2147483647,1,-1,0,-2147483648 imm0=0xff7fffff",
 		"activation type=f64 func=mish",
 		"activation func=exp op1=add",
 		"halt wait0=s255>=4294967295 wait1=s0>=1 update0=s255+255 update1=s0+1 "
