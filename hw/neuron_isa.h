@@ -40,6 +40,9 @@
 #define ISA_BN_GROUP       3     /* elements that describe a set of values: count, mean, variance * count */
 #define ISA_BN_STATS_ELEMS 6     /* results of BN_STATS: a group of the even, a group of the odd elements */
 #define ISA_BN_AGGR_ELEMS  2     /* results of BN_AGGR: mean, variance */
+#define ISA_RANDOM_WORDS   6 /* of the state of a generator of random numbers */
+#define ISA_RANDOM_VECTOR  4 /* generators of the vector engine, a partition */
+#define ISA_RANDOM_GPSIMD  1 /* of the gpsimd engine */
 #define ISA_SLOT_CONST     0xfffeu /* the program's own constants, read only */
 #define ISA_INST_BYTES     192
 
@@ -131,6 +134,14 @@ enum isa_opcode {
 				   * element in the partition, else imm1; src1 [1], if there is one, = max */
 
 	ISA_AFFINE_SELECT = 0x3b, /* G: dst = src0 where affine(partition, index) op0 0, else imm0 */
+
+	/* Random numbers; each engine has generators of its own in each partition, ISA_RANDOM_* of them. */
+	ISA_SET_RNG_SEED = 0x3c,  /* V G: generators of all partitions from src0, 4 bytes of one partition */
+	ISA_RAND_SET_STATE = 0x3d, /* V G: generators of each partition = src0 [words] */
+	ISA_RAND_GET_STATE = 0x3e, /* V G: dst [words] = generators of each partition */
+	ISA_RNG = 0x3f,           /* V G: dst = the low bits of numbers of 32 bits */
+	ISA_RAND2 = 0x40,         /* V: dst = s0 + (s1 - s0) * u, u in [0, 1) */
+	ISA_DROPOUT = 0x41,       /* V: dst = 0 where u < s0, else src0, bits kept */
 };
 
 /* op0, op1. Reduce takes add, mult, max, min, and the logical and bitwise and/or. */
@@ -484,6 +495,18 @@ static inline const char *isa_opcode_name(__u32 opcode)
 		return "range_select";
 	case ISA_AFFINE_SELECT:
 		return "affine_select";
+	case ISA_SET_RNG_SEED:
+		return "set_rng_seed";
+	case ISA_RAND_SET_STATE:
+		return "rand_set_state";
+	case ISA_RAND_GET_STATE:
+		return "rand_get_state";
+	case ISA_RNG:
+		return "rng";
+	case ISA_RAND2:
+		return "rand2";
+	case ISA_DROPOUT:
+		return "dropout";
 	default:
 		return (const char *)0;
 	}

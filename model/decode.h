@@ -81,6 +81,7 @@ struct nm_compute {
 	uint8_t shuffle[ISA_PART_QUANTUM]; /* STREAM_SHUFFLE */
 	int64_t start; /* AFFINE_SELECT: of the first partition, and what a partition adds */
 	int32_t part_step;
+	uint8_t generators; /* of random numbers, of a partition: ISA_RANDOM_VECTOR, _GPSIMD */
 };
 
 #define NM_WALK_DIMS (2 * (ISA_DMA_DIMS + 1))
@@ -161,6 +162,7 @@ struct nm_program {
 	uint32_t image_bytes;
 	uint32_t const_offset, const_bytes;
 	uint32_t sbuf_end, psum_end; /* bytes of a partition that the program may write */
+	bool random; /* it has generators of random numbers to start with */
 	size_t heap_bytes; /* memory of this structure and what it points to */
 	const struct nm_slot_need *slot;
 	char name[NPROG_NAME_BYTES + 1]; /* printable */

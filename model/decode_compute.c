@@ -670,6 +670,7 @@ static int decode_tensor_transpose(struct body *b)
 
 #include "decode_vector.h"
 #include "decode_gpsimd.h"
+#include "decode_random.h"
 
 static const struct rule rules[] = {
 	[ISA_MEMSET] = { V | S | G, 0, CT_COPY, decode_memset },
@@ -704,6 +705,12 @@ static const struct rule rules[] = {
 				       CT(ISA_CT_F32), decode_scalar_reduce },
 	[ISA_RANGE_SELECT] = { V, ISA_F_ACCUM, CT(ISA_CT_F32), decode_range_select },
 	[ISA_AFFINE_SELECT] = { G, 0, CT(ISA_CT_F32), decode_affine_select },
+	[ISA_SET_RNG_SEED] = { V | G, 0, CT(ISA_CT_BITS), decode_set_seed },
+	[ISA_RAND_SET_STATE] = { V | G, 0, CT(ISA_CT_BITS), decode_set_state },
+	[ISA_RAND_GET_STATE] = { V | G, 0, CT(ISA_CT_BITS), decode_get_state },
+	[ISA_RNG] = { V | G, 0, CT(ISA_CT_I32), decode_rng },
+	[ISA_RAND2] = { V, ISA_F_VEC0 | ISA_F_VEC1, CT(ISA_CT_F32), decode_rand2 },
+	[ISA_DROPOUT] = { V, ISA_F_VEC0, CT(ISA_CT_F32), decode_dropout },
 };
 
 static unsigned int engine_cts(unsigned int engine)
@@ -736,6 +743,9 @@ static bool is_parallel(unsigned int opcode)
 	case ISA_TENSOR_TENSOR_SCAN:
 	case ISA_TENSOR_SCALAR_CUMULATIVE:
 	case ISA_AFFINE_SELECT:
+	case ISA_RNG:
+	case ISA_RAND2:
+	case ISA_DROPOUT:
 		return true;
 	default:
 		return false;

@@ -68,6 +68,7 @@ int nm_exec_init(struct nm_exec *x)
 	ok &= (x->moving = map_zeroed(MOVING_BYTES)) != NULL;
 	ok &= (x->product = map_zeroed(PRODUCT_BYTES)) != NULL;
 	ok &= (x->cumulative = calloc(ISA_PARTITIONS, sizeof(*x->cumulative))) != NULL;
+	ok &= (x->random = calloc(ISA_PARTITIONS, sizeof(*x->random))) != NULL;
 	ok &= (x->slot = calloc(EXI_SLOTS_MAX, sizeof(*x->slot))) != NULL;
 	if (ok)
 		return 0;
@@ -84,6 +85,7 @@ void nm_exec_fini(struct nm_exec *x)
 	unmap(x->moving, MOVING_BYTES);
 	unmap(x->product, PRODUCT_BYTES);
 	free(x->cumulative);
+	free(x->random);
 	free(x->slot);
 }
 
@@ -141,6 +143,24 @@ static void execute(struct nm_exec *x, unsigned int opcode, const struct nm_comp
 	case ISA_AFFINE_SELECT:
 		nm_exec_affine_select(x, c);
 		break;
+	case ISA_SET_RNG_SEED:
+		nm_exec_set_seed(x, c);
+		break;
+	case ISA_RAND_SET_STATE:
+		nm_exec_set_state(x, c);
+		break;
+	case ISA_RAND_GET_STATE:
+		nm_exec_get_state(x, c);
+		break;
+	case ISA_RNG:
+		nm_exec_rng(x, c);
+		break;
+	case ISA_RAND2:
+		nm_exec_rand2(x, c);
+		break;
+	case ISA_DROPOUT:
+		nm_exec_dropout(x, c);
+		break;
 	default:
 		nm_exec_elementwise(x, opcode, c);
 		break;
@@ -168,6 +188,7 @@ static void do_part(void *arg, unsigned int part, uint64_t *const *buffer)
 		if (ops[i]->bytes)
 			ops[i]->part0 = (uint8_t)(ops[i]->part0 + first);
 	x.cumulative += first;
+	x.random += first;
 	c.start += (int64_t)first * c.part_step;
 	c.nparts = (uint8_t)(end - first);
 	execute(&x, d->opcode, &c);

@@ -23,6 +23,9 @@
 /* Of a copy of the stationary operand. */
 #define NM_STATIONARY_BYTES (sizeof(float) * ISA_MATMUL_K_MAX * ISA_MATMUL_M_MAX)
 
+/* Generators of random numbers of a partition: the vector engine's, then gpsimd's. */
+#define NM_RANDOM_WORDS ((ISA_RANDOM_VECTOR + ISA_RANDOM_GPSIMD) * ISA_RANDOM_WORDS)
+
 /* Slot of the running launch. */
 struct nm_slot {
 	uint8_t *ptr; /* NULL: empty */
@@ -42,6 +45,7 @@ struct nm_exec {
 	uint32_t load_k, load_m, load_copies;
 	bool load_pairs; /* stationary is of pairs */
 	float *cumulative; /* last results of TENSOR_SCALAR_CUMULATIVE, by partition */
+	uint32_t (*random)[NM_RANDOM_WORDS]; /* generators, by partition */
 
 	const uint8_t *constants; /* of the running program */
 	struct nm_slot *slot; /* EXI_SLOTS_MAX of them */
@@ -108,6 +112,8 @@ void nm_put(const struct nm_exec *x, unsigned int ct, const struct nm_operand *o
 /* The same of its bits, whatever their type. */
 void nm_fetch_bits(const struct nm_exec *x, const struct nm_operand *o, const struct nm_nest *nest,
 		   unsigned int partition, void *out);
+void nm_put_bits(const struct nm_exec *x, const struct nm_operand *o, const struct nm_nest *nest,
+		 unsigned int partition, const void *in);
 /* reduce.c */
 void nm_exec_reduce(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_partition_reduce(struct nm_exec *x, const struct nm_compute *c);
@@ -130,6 +136,14 @@ void nm_exec_scalar_reduce(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_range_select(struct nm_exec *x, const struct nm_compute *c);
 /* affine.c */
 void nm_exec_affine_select(struct nm_exec *x, const struct nm_compute *c);
+/* random.c; all generators as a launch begins with them */
+void nm_random_reset(struct nm_exec *x);
+void nm_exec_set_seed(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_set_state(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_get_state(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_rng(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_rand2(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_dropout(struct nm_exec *x, const struct nm_compute *c);
 /* scan.c */
 void nm_exec_scan(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_cumulative(struct nm_exec *x, const struct nm_compute *c);

@@ -47,3 +47,19 @@ void nm_fetch_bits(const struct nm_exec *x, const struct nm_operand *o, const st
 		to += (size_t)nest->count[inner] * o->bytes;
 	} while (nm_next(idx, nest->count, inner));
 }
+
+void nm_put_bits(const struct nm_exec *x, const struct nm_operand *o, const struct nm_nest *nest,
+		 unsigned int partition, const void *in)
+{
+	uint8_t *dst = nm_operand_ptr(x, o, partition);
+	unsigned int inner = nest->ndim - 1u;
+	uint32_t idx[ISA_TILE_DIMS] = { 0 };
+	const uint8_t *from = in;
+
+	do {
+		x->rows->copy[__builtin_ctz(o->bytes)](dst + nm_at(idx, o->step, inner),
+						       o->step[inner], from, o->bytes,
+						       nest->count[inner]);
+		from += (size_t)nest->count[inner] * o->bytes;
+	} while (nm_next(idx, nest->count, inner));
+}

@@ -533,6 +533,8 @@ void nm_sim_run(struct nm_sim *s, const struct nm_program *program, uint64_t sta
 	memset(s->engine_ps, 0, sizeof(s->engine_ps));
 	memset(s->port_ps, 0, sizeof(s->port_ps));
 	s->hbm_ps = 0;
+	if (program->random)
+		nm_random_reset(&s->exec);
 	for (unsigned int i = 0; i < ISA_SEMAPHORES; i++)
 		atomic_store_explicit(&s->sem[i], 0, memory_order_relaxed);
 	for (unsigned int e = 0; e < EXI_ENGINES; e++) {

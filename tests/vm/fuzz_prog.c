@@ -82,6 +82,9 @@ static const struct {
 	{ ISA_IOTA, G, USES_IMM0 | USES_IMM1 },
 	{ ISA_PARTITION_REDUCE, G, USES_SRC0 | REDUCES },
 	{ ISA_AFFINE_SELECT, G, USES_SRC0 },
+	{ ISA_RNG, V | G, 0 },
+	{ ISA_RAND2, V, 0 },
+	{ ISA_DROPOUT, V, USES_SRC0 },
 };
 #undef V
 #undef S
@@ -142,6 +145,14 @@ static void random_compute(struct fuzz_thread *t, unsigned int engine, struct is
 		c->op0 = (uint8_t)fuzz_below(t, ISA_ACTS);
 	if (inst->opcode == ISA_PARTITION_REDUCE)
 		c->dst.nparts = 1;
+	if (inst->opcode == ISA_RNG) {
+		c->compute_type = ISA_CT_I32;
+		c->dst.dtype = ISA_UINT32;
+	}
+	if (inst->opcode == ISA_RAND2)
+		c->imm1 = 0x3f800000;
+	if (inst->opcode == ISA_DROPOUT)
+		c->imm0 = fuzz_below(t, 0x3f800001);
 	if (inst->opcode == ISA_AFFINE_SELECT) {
 		c->compute_type = ISA_CT_F32;
 		c->op0 = (uint8_t)(ISA_IS_EQ + fuzz_below(t, 6));

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Part of decode_compute.c, which includes it once: random numbers. */
+#ifndef NM_DECODE_RANDOM_H
+#define NM_DECODE_RANDOM_H
+
+static void use_generators(struct body *b)
+{
+	b->c->generators = b->d->engine == ISA_VECTOR ? ISA_RANDOM_VECTOR : ISA_RANDOM_GPSIMD;
+	b->d->program->random = true;
+}
+
+static uint32_t state_words(const struct body *b)
+{
+	return (b->d->engine == ISA_VECTOR ? ISA_RANDOM_VECTOR : ISA_RANDOM_GPSIMD) *
+	       ISA_RANDOM_WORDS;
+}
+
+/* Exactly n elements of src0, and nothing else. */
+static int take_words(struct body *b, uint32_t n)
+{
+	const struct isa_compute *in = b->in;
+	struct nm_operand *ops[] = { &b->c->src0 };
+	int ret = no_ops(b, false, false)			      ?:
+			  expect_zero(b, &in->dst, sizeof(in->dst))   ?:
+			  expect_zero(b, &in->src1, sizeof(in->src1)) ?:
+			  take_scalars(b, false, false)		      ?:
+									take_row(b, n, n);
+
+	if (ret)
+		return ret;
+	use_generators(b);
+	build_nest(&b->c->nest, in->src0.count, 0, ops, 1, NULL);
+	return 0;
+}
+
+static int decode_set_seed(struct body *b)
+{
+	int ret = take_words(b, 1);
+
+	if (ret)
+		return ret;
+	if (b->c->nparts != 1)
+		return bad(b, b->c->nparts, 1);
+	return b->c->src0.bytes == 4 ? 0 : bad(b, b->in->src0.dtype, ISA_UINT32);
+}
+
+static int check_state_dtype(struct body *b, unsigned int dtype)
+{
+	return dtype == ISA_UINT32 ? 0 : bad(b, dtype, ISA_UINT32);
+}
+
+static int decode_set_state(struct body *b)
+{
+	return take_words(b, state_words(b)) ?: check_state_dtype(b, b->in->src0.dtype);
+}
+
+/* dst alone. */
+static int take_result_only(struct body *b)
+{
+	int ret = no_ops(b, false, false) ?: take_elementwise(b, false, false);
+
+	if (!ret)
+		use_generators(b);
+	return ret;
+}
+
+static int decode_get_state(struct body *b)
+{
+	int ret = take_result_only(b)			?:
+			  take_scalars(b, false, false) ?:
+							  check_state_dtype(b, b->in->dst.dtype);
+
+	if (ret)
+		return ret;
+	return b->c->n == state_words(b) ? 0 : bad(b, b->c->n, state_words(b));
+}
+
+/* nki.isa.rng: integers. */
+static int decode_rng(struct body *b)
+{
+	const unsigned int dtype = b->in->dst.dtype;
+	int ret = take_result_only(b) ?: take_scalars(b, false, false);
+
+	if (ret)
+		return ret;
+	if (FLOATS >> dtype & 1 || b->c->dst.bytes == 8)
+		return bad(b, dtype, ISA_UINT32);
+	return 0;
+}
+
+static float as_float(uint64_t imm)
+{
+	uint32_t bits = (uint32_t)imm;
+	float x;
+
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+/* nki.isa.rand2: min < max, as far as that is known. */
+static int decode_rand2(struct body *b)
+{
+	const struct isa_compute *in = b->in;
+	int ret = take_result_only(b) ?: take_scalars(b, true, true);
+
+	if (ret || b->inst->flags & (ISA_F_VEC0 | ISA_F_VEC1))
+		return ret;
+	return as_float(in->imm0) < as_float(in->imm1) ? 0 : bad(b, in->imm1, in->imm0);
+}
+
+#define ONE 0x3f800000u
+
+static int check_probability(struct body *b)
+{
+	const struct isa_compute *in = b->in;
+
+	if (!(b->inst->flags & ISA_F_VEC0))
+		return as_float(in->imm0) >= 0 && as_float(in->imm0) <= 1 ? 0 :
+									    bad(b, in->imm0, ONE);
+	/* nki.isa.dropout: fp32 for integers, any float for floats. */
+	if (FLOATS >> in->src0.dtype & 1)
+		return check_float(b, in->vec0.dtype);
+	return in->vec0.dtype == ISA_FP32 ? 0 : bad(b, in->vec0.dtype, ISA_FP32);
+}
+
+static int decode_dropout(struct body *b)
+{
+	const struct isa_compute *in = b->in;
+	int ret = no_ops(b, false, false)		   ?:
+			  take_elementwise(b, true, false) ?:
+			  take_scalars(b, true, false)	   ?:
+							     check_probability(b);
+
+	if (ret)
+		return ret;
+	use_generators(b);
+	return in->dst.dtype == in->src0.dtype ? 0 : bad(b, in->dst.dtype, in->src0.dtype);
+}
+
+#endif /* NM_DECODE_RANDOM_H */
