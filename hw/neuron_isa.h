@@ -43,6 +43,9 @@
 #define ISA_RANDOM_WORDS   6 /* of the state of a generator of random numbers */
 #define ISA_RANDOM_VECTOR  4 /* generators of the vector engine, a partition */
 #define ISA_RANDOM_GPSIMD  1 /* of the gpsimd engine */
+#define ISA_GPSIMD_PARTS   16 /* partitions of one of gpsimd's processors */
+#define ISA_GATHER_RUN_MAX 32 /* elements that an index of LOCAL_GATHER names: a power of two up to this */
+#define ISA_GATHER_MAX     4096 /* indices of LOCAL_GATHER for ISA_GPSIMD_PARTS partitions */
 #define ISA_SLOT_CONST     0xfffeu /* the program's own constants, read only */
 #define ISA_INST_BYTES     192
 
@@ -142,6 +145,14 @@ enum isa_opcode {
 	ISA_RNG = 0x3f,           /* V G: dst = the low bits of numbers of 32 bits */
 	ISA_RAND2 = 0x40,         /* V: dst = s0 + (s1 - s0) * u, u in [0, 1) */
 	ISA_DROPOUT = 0x41,       /* V: dst = 0 where u < s0, else src0, bits kept */
+
+	/* gpsimd, in SBUF alone */
+	ISA_N_GATHER = 0x42,      /* dst = src0[src1], or 0 where src0 has no such element */
+	ISA_LOCAL_GATHER = 0x43,  /* dst = runs of imm0 elements of src0 by src1, whose indices are those of
+				   * ISA_GPSIMD_PARTS partitions, for all of them */
+	ISA_NONZERO_WITH_COUNT = 0x44, /* dst [n + 1] = where src0 [n] is not 0, + imm0; imm1; how many; of every
+					* ISA_GPSIMD_PARTS-th partition */
+	ISA_SEQUENCE_BOUNDS = 0x45, /* dst [2, n] = where each element's run of equal ones in src0 [n] begins, ends */
 };
 
 /* op0, op1. Reduce takes add, mult, max, min, and the logical and bitwise and/or. */
@@ -507,6 +518,14 @@ static inline const char *isa_opcode_name(__u32 opcode)
 		return "rand2";
 	case ISA_DROPOUT:
 		return "dropout";
+	case ISA_N_GATHER:
+		return "n_gather";
+	case ISA_LOCAL_GATHER:
+		return "local_gather";
+	case ISA_NONZERO_WITH_COUNT:
+		return "nonzero_with_count";
+	case ISA_SEQUENCE_BOUNDS:
+		return "sequence_bounds";
 	default:
 		return (const char *)0;
 	}

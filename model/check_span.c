@@ -92,11 +92,46 @@ static unsigned int shuffle_spans(const struct nm_compute *c, struct nm_span *s)
 	return n + add_masked(s + n, c, &c->dst, written, true);
 }
 
+/* Every ISA_GPSIMD_PARTS-th partition. */
+static unsigned int nonzero_spans(const struct nm_compute *c, struct nm_span *s)
+{
+	unsigned int n = 0;
+
+	for (unsigned int write = 0; write < 2; write++)
+		for (unsigned int p = 0; p < ISA_PART_QUANTUM && p < c->nparts;
+		     p += ISA_GPSIMD_PARTS)
+			add_partitions(&s[n++], write ? &c->dst : &c->src0, p, 1,
+				       (c->nparts - p + ISA_PART_QUANTUM - 1) / ISA_PART_QUANTUM,
+				       write ? &c->dst_nest : &c->nest, write);
+	return n;
+}
+
 /* Indices that MATCH_REPLACE8 writes, one behind the other. */
 static void add_indices(struct nm_span *s, const struct nm_compute *c)
 {
 	add_operand(s, &c->s1.vec, c->nparts, NULL, true);
 	s->run *= ISA_TOP;
+}
+
+static bool uses_all_indices(const struct nm_compute *c)
+{
+	return nm_elems(&c->dst_nest) / c->s0.imm == nm_elems(&c->src1_nest) * ISA_GPSIMD_PARTS;
+}
+
+static const struct nm_nest *src1_nest_of(const struct nm_inst *inst)
+{
+	const struct nm_compute *c = inst->compute;
+
+	switch (inst->opcode) {
+	case ISA_MATCH_REPLACE8:
+	case ISA_FIND_INDEX8:
+	case ISA_N_GATHER:
+		return &c->dst_nest;
+	case ISA_LOCAL_GATHER:
+		return &c->src1_nest;
+	default:
+		return &c->nest;
+	}
 }
 
 static unsigned int compute_spans(struct nm_replay *r, const struct nm_inst *inst,
@@ -107,9 +142,10 @@ static unsigned int compute_spans(struct nm_replay *r, const struct nm_inst *ins
 	bool sums = inst->opcode == ISA_ACTIVATION && adds;
 	bool keeps = inst->opcode == ISA_COPY_PREDICATED || (inst->opcode == ISA_MATMUL && adds);
 	bool match = inst->opcode == ISA_MATCH_REPLACE8;
+	bool local = inst->opcode == ISA_LOCAL_GATHER,
+	     gathers = local || inst->opcode == ISA_N_GATHER;
 	const struct nm_nest *dst_nest = c->dst_nest.ndim && !match ? &c->dst_nest : &c->nest;
-	const struct nm_nest *src1_nest = match || inst->opcode == ISA_FIND_INDEX8 ? &c->dst_nest :
-										     &c->nest;
+	const struct nm_nest *src1_nest = src1_nest_of(inst);
 	unsigned int dst_parts = c->nparts, n = 0;
 
 	if (inst->opcode == ISA_LOAD_STATIONARY)
@@ -121,10 +157,14 @@ static unsigned int compute_spans(struct nm_replay *r, const struct nm_inst *ins
 	else if (inst->opcode == ISA_PARTITION_REDUCE)
 		dst_parts = 1;
 
-	if (c->src0.bytes)
-		add_operand(&s[n++], &c->src0, c->nparts, &c->nest, false);
-	if (c->src1.bytes && !sums)
-		add_operand(&s[n++], &c->src1, c->nparts, src1_nest, false);
+	if (c->src0.bytes) {
+		add_operand(&s[n], &c->src0, c->nparts, &c->nest, false);
+		s[n++].may = gathers;
+	}
+	if (c->src1.bytes && !sums) {
+		add_operand(&s[n], &c->src1, c->nparts, src1_nest, false);
+		s[n++].may = local && !uses_all_indices(c);
+	}
 	if (c->s0.vec.bytes)
 		add_operand(&s[n++], &c->s0.vec, c->nparts, NULL, false);
 	if (c->s1.vec.bytes && !match)
@@ -208,5 +248,7 @@ unsigned int nm_spans(struct nm_replay *r, const struct nm_inst *inst,
 		return dma_spans(r, inst->dma, span);
 	if (inst->opcode == ISA_STREAM_SHUFFLE)
 		return shuffle_spans(inst->compute, span);
+	if (inst->opcode == ISA_NONZERO_WITH_COUNT)
+		return nonzero_spans(inst->compute, span);
 	return compute_spans(r, inst, span);
 }

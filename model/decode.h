@@ -64,6 +64,15 @@ struct nm_nest {
 	uint32_t count[ISA_TILE_DIMS];
 };
 
+static inline uint32_t nm_elems(const struct nm_nest *nest)
+{
+	uint32_t n = 1;
+
+	for (unsigned int i = 0; i < nest->ndim; i++)
+		n *= nest->count[i];
+	return n;
+}
+
 struct nm_compute {
 	uint8_t op0, op1, ct, flags;
 	uint8_t nparts; /* of src0, or of dst where there is no src0 */
@@ -72,8 +81,10 @@ struct nm_compute {
 	bool apart; /* partitions do not meet: they may be processed in any order, and at once */
 	uint32_t n; /* elements of a partition: product of nest */
 	struct nm_nest nest; /* of src0 and, but for the tensor engine, the other operands */
-	struct nm_nest
-		dst_nest; /* tensor engine, BN_*: of dst; of the ISA_TOP values of MAX8 and the like */
+	/* Of dst where it differs: tensor engine, BN_*, gathers and the like; of the ISA_TOP values of MAX8
+	 * and the like; of src1 in N_GATHER. */
+	struct nm_nest dst_nest;
+	struct nm_nest src1_nest; /* LOCAL_GATHER */
 	/* What an index adds is in src0.step for IOTA, in src1.step for AFFINE_SELECT. */
 	struct nm_operand dst, src0, src1;
 	struct nm_scalar s0, s1;

@@ -671,6 +671,7 @@ static int decode_tensor_transpose(struct body *b)
 #include "decode_vector.h"
 #include "decode_gpsimd.h"
 #include "decode_random.h"
+#include "decode_gather.h"
 
 static const struct rule rules[] = {
 	[ISA_MEMSET] = { V | S | G, 0, CT_COPY, decode_memset },
@@ -711,6 +712,10 @@ static const struct rule rules[] = {
 	[ISA_RNG] = { V | G, 0, CT(ISA_CT_I32), decode_rng },
 	[ISA_RAND2] = { V, ISA_F_VEC0 | ISA_F_VEC1, CT(ISA_CT_F32), decode_rand2 },
 	[ISA_DROPOUT] = { V, ISA_F_VEC0, CT(ISA_CT_F32), decode_dropout },
+	[ISA_N_GATHER] = { G, 0, CT(ISA_CT_BITS), decode_n_gather },
+	[ISA_LOCAL_GATHER] = { G, 0, CT(ISA_CT_BITS), decode_local_gather },
+	[ISA_NONZERO_WITH_COUNT] = { G, 0, CT(ISA_CT_I32), decode_nonzero },
+	[ISA_SEQUENCE_BOUNDS] = { G, 0, CT(ISA_CT_F32) | CT(ISA_CT_I32), decode_sequence_bounds },
 };
 
 static unsigned int engine_cts(unsigned int engine)
@@ -746,6 +751,7 @@ static bool is_parallel(unsigned int opcode)
 	case ISA_RNG:
 	case ISA_RAND2:
 	case ISA_DROPOUT:
+	case ISA_N_GATHER:
 		return true;
 	default:
 		return false;

@@ -161,6 +161,18 @@ static void execute(struct nm_exec *x, unsigned int opcode, const struct nm_comp
 	case ISA_DROPOUT:
 		nm_exec_dropout(x, c);
 		break;
+	case ISA_N_GATHER:
+		nm_exec_n_gather(x, c);
+		break;
+	case ISA_LOCAL_GATHER:
+		nm_exec_local_gather(x, c);
+		break;
+	case ISA_NONZERO_WITH_COUNT:
+		nm_exec_nonzero(x, c);
+		break;
+	case ISA_SEQUENCE_BOUNDS:
+		nm_exec_sequence_bounds(x, c);
+		break;
 	default:
 		nm_exec_elementwise(x, opcode, c);
 		break;

@@ -144,6 +144,11 @@ void nm_exec_get_state(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_rng(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_rand2(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_dropout(struct nm_exec *x, const struct nm_compute *c);
+/* gather.c */
+void nm_exec_n_gather(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_local_gather(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_nonzero(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_sequence_bounds(struct nm_exec *x, const struct nm_compute *c);
 /* scan.c */
 void nm_exec_scan(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_cumulative(struct nm_exec *x, const struct nm_compute *c);

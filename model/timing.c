@@ -5,7 +5,6 @@
  * Trainium2 and Trainium3, "NKI Performance Guide", "NKI DMA guide".
  */
 #include "timing.h"
-
 #include "neuron_pci.h"
 
 /* NKI Performance Guide: access of SBUF or PSUM, once an instruction; about 100 in all when there
@@ -215,15 +214,33 @@ static bool is_slow(unsigned int op)
 	return op == ISA_DIV || op == ISA_MOD || op == ISA_POW;
 }
 
-/* NKI page of affine_select: cycles beside those of its elements. */
-#define AFFINE_SELECT_CYCLES 150
+/* NKI pages of affine_select and local_gather: cycles beside those of the elements; assumed of what is like
+ * them. */
+#define GPSIMD_ROUTINE_CYCLES 150
+
+/* NKI page of local_gather: cycles of n elements in runs, by the quotient C that it gives. */
+#define GATHER_RUN   4
+#define GATHER_START 28
+
+static uint64_t local_gather_cycles(const struct nm_compute *c)
+{
+	uint64_t run = c->s0.imm, wide = c->dst.bytes < 4 ? 4u / c->dst.bytes : 1;
+
+	return nm_elems(&c->dst_nest) * (wide < run ? wide : run) * GATHER_RUN * run /
+	       (GATHER_START + GATHER_RUN * run);
+}
 
 static uint64_t gpsimd_cycles(const struct nm_inst *inst, const struct nm_compute *c)
 {
 	uint64_t cycles = c->n;
 
-	if (inst->opcode == ISA_AFFINE_SELECT)
-		cycles += AFFINE_SELECT_CYCLES - ACCESS_CYCLES;
+	if (inst->opcode == ISA_N_GATHER)
+		cycles = nm_elems(&c->dst_nest);
+	if (inst->opcode == ISA_LOCAL_GATHER)
+		cycles = local_gather_cycles(c);
+	if (inst->opcode == ISA_AFFINE_SELECT ||
+	    (inst->opcode >= ISA_N_GATHER && inst->opcode <= ISA_SEQUENCE_BOUNDS))
+		cycles += GPSIMD_ROUTINE_CYCLES - ACCESS_CYCLES;
 	if (inst->opcode == ISA_PARTITION_REDUCE)
 		cycles *= c->nparts;
 	if (c->ct == ISA_CT_I64 || c->ct == ISA_CT_F64)

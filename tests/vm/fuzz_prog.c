@@ -85,6 +85,7 @@ static const struct {
 	{ ISA_RNG, V | G, 0 },
 	{ ISA_RAND2, V, 0 },
 	{ ISA_DROPOUT, V, USES_SRC0 },
+	{ ISA_N_GATHER, G, USES_SRC0 | USES_SRC1 },
 };
 #undef V
 #undef S
@@ -145,6 +146,11 @@ static void random_compute(struct fuzz_thread *t, unsigned int engine, struct is
 		c->op0 = (uint8_t)fuzz_below(t, ISA_ACTS);
 	if (inst->opcode == ISA_PARTITION_REDUCE)
 		c->dst.nparts = 1;
+	if (inst->opcode == ISA_N_GATHER) {
+		c->compute_type = ISA_CT_BITS;
+		c->dst.space = c->src0.space = c->src1.space = ISA_SPACE_SBUF;
+		c->src1.dtype = ISA_UINT32;
+	}
 	if (inst->opcode == ISA_RNG) {
 		c->compute_type = ISA_CT_I32;
 		c->dst.dtype = ISA_UINT32;
