@@ -186,7 +186,7 @@ static uint64_t ref_number(struct bench *b, const struct isa_inst *in, unsigned 
 
 	if (in->opcode == ISA_RNG)
 		return ref_next(g) & ref_mask(8 * (int)isa_dtype_bytes(c->dst.dtype));
-	u.x = ref_uniform(g);
+	u = (struct value){ .x = ref_uniform(g) };
 	min = scalar(b, in, 0, p);
 	if (in->opcode == ISA_RAND2) {
 		x = ref_alu(ISA_CT_F32, ISA_SUB, scalar(b, in, 1, p), min);
