@@ -86,6 +86,8 @@ static const struct {
 	{ ISA_RAND2, V, 0 },
 	{ ISA_DROPOUT, V, USES_SRC0 },
 	{ ISA_N_GATHER, G, USES_SRC0 | USES_SRC1 },
+	{ ISA_NONZERO_WITH_COUNT, G, USES_SRC0 },
+	{ ISA_SEQUENCE_BOUNDS, G, USES_SRC0 },
 };
 #undef V
 #undef S
@@ -129,6 +131,53 @@ static void random_operands(struct fuzz_thread *t, unsigned int engine, unsigned
 		c->imm1 = random_imm(t, c->compute_type);
 }
 
+/* What the operands of newer opcodes must be for these to make sense. */
+static void fit_operands(struct fuzz_thread *t, struct isa_inst *inst)
+{
+	struct isa_compute *c = &inst->compute;
+
+	switch (inst->opcode) {
+	case ISA_AFFINE_SELECT:
+		c->compute_type = ISA_CT_F32;
+		c->op0 = (uint8_t)(ISA_IS_EQ + fuzz_below(t, 6));
+		c->affine.start = (uint32_t)fuzz_random(t);
+		c->affine.step[3] = (uint32_t)fuzz_random(t);
+		break;
+	case ISA_RNG:
+		c->compute_type = ISA_CT_I32;
+		c->dst.dtype = ISA_UINT32;
+		break;
+	case ISA_RAND2:
+		c->imm1 = 0x3f800000;
+		break;
+	case ISA_DROPOUT:
+		c->imm0 = fuzz_below(t, 0x3f800001);
+		break;
+	case ISA_N_GATHER:
+		c->compute_type = ISA_CT_BITS;
+		c->dst.space = c->src0.space = c->src1.space = ISA_SPACE_SBUF;
+		c->src1.dtype = ISA_UINT32;
+		break;
+	case ISA_NONZERO_WITH_COUNT:
+		c->compute_type = ISA_CT_I32;
+		c->dst.space = c->src0.space = ISA_SPACE_SBUF;
+		c->dst.dtype = ISA_INT32;
+		c->dst.count[3] = c->dst.count[2] * c->dst.count[3] + 1;
+		c->dst.count[2] = 1;
+		break;
+	case ISA_SEQUENCE_BOUNDS:
+		c->compute_type = ISA_CT_I32;
+		c->dst.space = c->src0.space = ISA_SPACE_SBUF;
+		c->dst.dtype = c->src0.dtype = ISA_INT32;
+		c->dst.nparts = c->src0.nparts = 1;
+		c->dst.count[0] = 2;
+		c->dst.step[0] = 256;
+		break;
+	default:
+		break;
+	}
+}
+
 static void random_compute(struct fuzz_thread *t, unsigned int engine, struct isa_inst *inst)
 {
 	static const uint8_t reductions[] = { ISA_ADD, ISA_MULT, ISA_MAX, ISA_MIN };
@@ -146,25 +195,7 @@ static void random_compute(struct fuzz_thread *t, unsigned int engine, struct is
 		c->op0 = (uint8_t)fuzz_below(t, ISA_ACTS);
 	if (inst->opcode == ISA_PARTITION_REDUCE)
 		c->dst.nparts = 1;
-	if (inst->opcode == ISA_N_GATHER) {
-		c->compute_type = ISA_CT_BITS;
-		c->dst.space = c->src0.space = c->src1.space = ISA_SPACE_SBUF;
-		c->src1.dtype = ISA_UINT32;
-	}
-	if (inst->opcode == ISA_RNG) {
-		c->compute_type = ISA_CT_I32;
-		c->dst.dtype = ISA_UINT32;
-	}
-	if (inst->opcode == ISA_RAND2)
-		c->imm1 = 0x3f800000;
-	if (inst->opcode == ISA_DROPOUT)
-		c->imm0 = fuzz_below(t, 0x3f800001);
-	if (inst->opcode == ISA_AFFINE_SELECT) {
-		c->compute_type = ISA_CT_F32;
-		c->op0 = (uint8_t)(ISA_IS_EQ + fuzz_below(t, 6));
-		c->affine.start = (uint32_t)fuzz_random(t);
-		c->affine.step[3] = (uint32_t)fuzz_random(t);
-	}
+	fit_operands(t, inst);
 	if (inst->opcode == ISA_REDUCE) {
 		c->n_axes = 1;
 		c->dst.count[3] = 1;
