@@ -257,7 +257,6 @@ void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c)
 {
 	bool direct = c->dst_nest.ndim == 1 && c->dst.step[0] == sizeof(float);
 	struct product p = { .x = x, .c = c, .parts = 1, .moving = x->moving, .pitch = c->n };
-	bool *left = p.left;
 
 	if ((size_t)x->load_k * x->load_m * c->n >= DIVIDE_MACS)
 		p.parts = x->load_copies;
@@ -270,11 +269,12 @@ void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c)
 	if (!p.pairs)
 		take_fp32(&p);
 	nm_team_run(multiply, &p, p.parts);
-	if (memchr(left, true, p.parts)) {
-		take_fp32(&p);
-		for (unsigned int part = 0; part < p.parts; part++)
-			if (left[part])
-				multiply(&p, part, NULL);
+	for (unsigned int part = 0; part < p.parts; part++) {
+		if (!p.left[part])
+			continue;
+		if (p.pairs)
+			take_fp32(&p);
+		multiply(&p, part, NULL);
 	}
 	for (unsigned int m = 0; m < x->load_m && !direct; m++)
 		put_row(x, c, m);

@@ -87,14 +87,10 @@ struct fuzz_type {
 	struct fuzz_field field[FUZZ_FIELDS];
 };
 
-#define FIELD(s, m, kind_, arg_)                                                     \
-	{                                                                            \
-		offsetof(struct s, m), sizeof(((struct s *)0)->m), kind_, arg_, NULL \
-	}
-#define ARRAY_OF(s, m, type_)                                                           \
-	{                                                                               \
-		offsetof(struct s, m), sizeof(((struct s *)0)->m), K_ARRAY, 0, &(type_) \
-	}
+#define FIELD(s, m, kind_, arg_) \
+	{ offsetof(struct s, m), sizeof(((struct s *)0)->m), kind_, arg_, NULL }
+#define ARRAY_OF(s, m, type_) \
+	{ offsetof(struct s, m), sizeof(((struct s *)0)->m), K_ARRAY, 0, &(type_) }
 
 static const struct fuzz_type sync_type = { sizeof(struct drm_neuron_sync),
 					    { FIELD(drm_neuron_sync, handle, K_HANDLE, POOL_SYNC),
@@ -334,14 +330,10 @@ static const struct fuzz_type *neuron_type(enum drm_neuron_ioctl_id id)
 	return NULL;
 }
 
-#define NEURON(name, result, at, weight)                                           \
-	{                                                                          \
-		"neuron " #name, DRM_IOCTL_NEURON_##name, NULL, result, at, weight \
-	}
-#define KERNEL(name, type, result, at, weight)                       \
-	{                                                            \
-#name, DRM_IOCTL_##name, &(type), result, at, weight \
-	}
+#define NEURON(name, result, at, weight) \
+	{ "neuron " #name, DRM_IOCTL_NEURON_##name, NULL, result, at, weight }
+#define KERNEL(name, type, result, at, weight) \
+	{ #name, DRM_IOCTL_##name, &(type), result, at, weight }
 #define AT(s, m) offsetof(struct s, m)
 
 const struct fuzz_call fuzz_calls[] = {
