@@ -65,7 +65,7 @@ static void add_run(const struct nm_exec *x, unsigned int dtype, uint8_t *d, ptr
 
 /* Shorter runs are left to the C library. */
 #define RUN_BYTES 1024
-/* As far ahead as two rows of the compiler's tiles: processors do not look across pages by themselves. */
+/* A row of the compiler's tiles ahead: processors do not look across pages by themselves. */
 #define AHEAD_BYTES 4096
 #define LINE_BYTES  64
 /* A slot that no cache keeps until somebody reads it. */
