@@ -119,9 +119,6 @@ CASES: dict[str, Callable[[str], Callable[[], Any]]] = {
 }
 
 
-REST = 0.05  # seconds
-
-
 def settle(device: str) -> None:
     """Wait for the device's work."""
     if device != "cpu":
@@ -131,8 +128,6 @@ def settle(device: str) -> None:
 def round_of(run: Callable[[], Any], device: str, repeats: int, wait: bool) -> float:
     """Seconds a run, over one round."""
     settle(device)
-    # The threads of the other device, OpenBLAS's first of all, look for more work before they sleep.
-    time.sleep(REST)
     start = time.perf_counter()
     for _ in range(repeats):
         run()

@@ -120,6 +120,13 @@ static int check_float(struct body *b, unsigned int dtype)
 	return FLOATS >> dtype & 1 ? 0 : bad(b, dtype, ISA_FP32);
 }
 
+static int same_dtype(struct body *b)
+{
+	const struct isa_compute *in = b->in;
+
+	return in->dst.dtype == in->src0.dtype ? 0 : bad(b, in->dst.dtype, in->src0.dtype);
+}
+
 /* Space, dtype, partitions and alignment, which tiles and columns share. */
 static int check_place(struct body *b, struct nm_operand *o, unsigned int nparts,
 		       unsigned int spaces)

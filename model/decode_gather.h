@@ -44,13 +44,6 @@ static int take_index_tile(struct body *b, unsigned int dtype, uint32_t *n)
 	return t->nparts == b->c->nparts ? 0 : bad(b, t->nparts, b->c->nparts);
 }
 
-static int same_dtype(struct body *b)
-{
-	const struct isa_compute *in = b->in;
-
-	return in->dst.dtype == in->src0.dtype ? 0 : bad(b, in->dst.dtype, in->src0.dtype);
-}
-
 static int decode_n_gather(struct body *b)
 {
 	const struct isa_compute *in = b->in;

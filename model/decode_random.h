@@ -3,16 +3,20 @@
 #ifndef NM_DECODE_RANDOM_H
 #define NM_DECODE_RANDOM_H
 
+static uint8_t generators(const struct body *b)
+{
+	return b->d->engine == ISA_VECTOR ? ISA_RANDOM_VECTOR : ISA_RANDOM_GPSIMD;
+}
+
 static void use_generators(struct body *b)
 {
-	b->c->generators = b->d->engine == ISA_VECTOR ? ISA_RANDOM_VECTOR : ISA_RANDOM_GPSIMD;
+	b->c->generators = generators(b);
 	b->d->program->random = true;
 }
 
 static uint32_t state_words(const struct body *b)
 {
-	return (b->d->engine == ISA_VECTOR ? ISA_RANDOM_VECTOR : ISA_RANDOM_GPSIMD) *
-	       ISA_RANDOM_WORDS;
+	return (uint32_t)generators(b) * ISA_RANDOM_WORDS;
 }
 
 /* Exactly n elements of src0, and nothing else. */
@@ -125,7 +129,6 @@ static int check_probability(struct body *b)
 
 static int decode_dropout(struct body *b)
 {
-	const struct isa_compute *in = b->in;
 	int ret = no_ops(b, false, false)		   ?:
 			  take_elementwise(b, true, false) ?:
 			  take_scalars(b, true, false)	   ?:
@@ -134,7 +137,7 @@ static int decode_dropout(struct body *b)
 	if (ret)
 		return ret;
 	use_generators(b);
-	return in->dst.dtype == in->src0.dtype ? 0 : bad(b, in->dst.dtype, in->src0.dtype);
+	return same_dtype(b);
 }
 
 #endif /* NM_DECODE_RANDOM_H */

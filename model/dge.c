@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Descriptor generation: what a DMA instruction moves, between slots, constants, SBUF and PSUM. */
 #include <string.h>
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 #include "exec.h"
 #include "team.h"
@@ -61,71 +58,13 @@ static void add_run(const struct nm_exec *x, unsigned int dtype, uint8_t *d, ptr
 	}
 }
 
-/* --- packed runs ----------------------------------------------------------------------------- */
-
-/* Shorter runs are left to the C library. */
-#define RUN_BYTES 1024
-/* A row of the compiler's tiles ahead: processors do not look across pages by themselves. */
-#define AHEAD_BYTES 4096
-#define LINE_BYTES  64
-/* A slot that no cache keeps until somebody reads it. */
-#define STREAM_BYTES (16u << 20)
-
-static void fetch_run(uint8_t *d, const uint8_t *s, size_t bytes)
-{
-	size_t n;
-
-	for (; bytes; bytes -= n, d += n, s += n) {
-		n = bytes < 8 * LINE_BYTES ? bytes : 8 * LINE_BYTES;
-		for (size_t i = 0; i < n; i += LINE_BYTES)
-			__builtin_prefetch((const void *)((uintptr_t)s + AHEAD_BYTES + i));
-		memcpy(d, s, n);
-	}
-}
-
-/* Past the caches, so that the lines are not read first. */
-static void stream_run(uint8_t *d, const uint8_t *s, size_t bytes)
-{
-#if defined(__SSE2__)
-	size_t head = -(uintptr_t)d % LINE_BYTES;
-
-	memcpy(d, s, head);
-	for (d += head, s += head, bytes -= head; bytes >= LINE_BYTES;
-	     d += LINE_BYTES, s += LINE_BYTES, bytes -= LINE_BYTES)
-		for (size_t i = 0; i < LINE_BYTES; i += sizeof(__m128i))
-			_mm_stream_si128((__m128i *)(void *)(d + i),
-					 _mm_loadu_si128((const __m128i *)(const void *)(s + i)));
-	/* Before anybody is told that the bytes are there. */
-	_mm_sfence();
-#endif
-	memcpy(d, s, bytes);
-}
-
-/* False: not a run that is worth it, and nothing was moved. */
-static bool move_packed(const struct nm_exec *x, const struct nm_dma *dma, uint8_t *d,
-			ptrdiff_t dstep, const uint8_t *s, ptrdiff_t sstep, size_t n)
-{
-	const size_t bytes = n * dma->elem_bytes;
-	const bool in = dma->src.space == ISA_SPACE_SLOT, out = dma->dst.space == ISA_SPACE_SLOT;
-
-	if (bytes < RUN_BYTES || in == out || dstep != dma->elem_bytes || sstep != dma->elem_bytes)
-		return false;
-	if (in)
-		fetch_run(d, s, bytes);
-	else if (x->slot[dma->dst.slot].size >= STREAM_BYTES)
-		stream_run(d, s, bytes);
-	else
-		return false;
-	return true;
-}
-
 /* n elements of a transfer. */
 static void move_run(const struct nm_exec *x, const struct nm_dma *dma, uint8_t *d, ptrdiff_t dstep,
 		     const uint8_t *s, ptrdiff_t sstep, size_t n)
 {
 	if (dma->sum)
 		add_run(x, dma->sum, d, dstep, s, sstep, n);
-	else if (!move_packed(x, dma, d, dstep, s, sstep, n))
+	else
 		copy_of(x, dma->elem_bytes)(d, dstep, s, sstep, n);
 }
 

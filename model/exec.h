@@ -20,9 +20,6 @@
 
 #define NM_BUFFERS 4
 
-/* Of a copy of the stationary operand. */
-#define NM_STATIONARY_BYTES (sizeof(float) * ISA_MATMUL_K_MAX * ISA_MATMUL_M_MAX)
-
 /* Generators of random numbers of a partition: the vector engine's, then gpsimd's. */
 #define NM_RANDOM_WORDS ((ISA_RANDOM_VECTOR + ISA_RANDOM_GPSIMD) * ISA_RANDOM_WORDS)
 
@@ -39,10 +36,10 @@ struct nm_exec {
 	uint8_t *mem[2]; /* by ISA_SPACE_*: SBUF and PSUM with their pitches */
 	uint64_t *buffer[NM_BUFFERS]; /* scratch: NM_TILE_ELEMS elements of 8 bytes each */
 	const struct nm_pairs *pairs; /* NULL: this CPU has no products of bf16 */
-	uint8_t *stationary; /* load_copies of [load_k][load_m], packed for the product */
+	void *stationary; /* [load_k][load_m], packed for the product */
 	void *moving; /* [K][N] or pairs, when the operand cannot be used in place */
 	float *product; /* [M][N] */
-	uint32_t load_k, load_m, load_copies;
+	uint32_t load_k, load_m;
 	bool load_pairs; /* stationary is of pairs */
 	float *cumulative; /* last results of TENSOR_SCALAR_CUMULATIVE, by partition */
 	uint32_t (*random)[NM_RANDOM_WORDS]; /* generators, by partition */

@@ -7,90 +7,61 @@
 
 /* --- the stationary operand -------------------------------------------------------------- */
 
-/* Fewest elements that several threads make copies of. */
-#define COPY_ELEMS (64u * ISA_MATMUL_K_MAX)
-
-/*
- * A thread that takes part in a product has a copy of its own: to read another one's out of the caches
- * of another processor takes longer than to make it.
- */
-struct load {
-	struct nm_exec *x;
-	const struct nm_compute *c;
-	bool pairs;
-	_Atomic bool subnormal; /* found while pairs were made */
-};
-
-/* A row of the stationary operand, of 4-byte elements, to its place in a copy. */
-static void pack(const struct nm_exec *x, uint8_t *copy, const void *row, unsigned int k,
-		 unsigned int n_k)
+/* A row of the stationary operand, of 4-byte elements, to its place. */
+static void pack(struct nm_exec *x, const void *row, unsigned int k, unsigned int n_k)
 {
 	const size_t block = NM_GEMM_PACK * sizeof(float);
+	uint8_t *out = (uint8_t *)x->stationary + k * block;
 	const uint8_t *in = row;
-	uint8_t *out = copy + k * block;
 
 	for (unsigned int m = 0; m < x->load_m; m += NM_GEMM_PACK, in += block)
 		memcpy(out + (size_t)m / NM_GEMM_PACK * n_k * block, in, block);
 }
 
-/* False: they can't be pairs. */
-static bool pack_pairs(const struct nm_exec *x, const struct nm_compute *c, uint8_t *copy)
+/* Row k and the next of src0, whose elements may lie anyhow, as pairs; false: they can't be. */
+static bool fetch_pairs(const struct nm_exec *x, const struct nm_compute *c, unsigned int k,
+			uint32_t *out)
 {
-	uint16_t even[ISA_MATMUL_M_MAX], odd[ISA_MATMUL_M_MAX];
+	uint16_t even[ISA_MATMUL_N_MAX], odd[ISA_MATMUL_N_MAX];
+	bool last = k + 1u == c->nparts;
+
+	nm_fetch_bits(x, &c->src0, &c->nest, k, even);
+	if (!last)
+		nm_fetch_bits(x, &c->src0, &c->nest, k + 1, odd);
+	return x->pairs->make(out, even, last ? NULL : odd, c->n);
+}
+
+/* False: they can't be pairs. */
+static bool load_pairs(struct nm_exec *x, const struct nm_compute *c)
+{
 	uint32_t row[ISA_MATMUL_M_MAX] = { 0 };
 
 	for (unsigned int k = 0; k < c->nparts; k += 2) {
-		bool last = k + 1u == c->nparts;
-
-		nm_fetch_bits(x, &c->src0, &c->nest, k, even);
-		if (!last)
-			nm_fetch_bits(x, &c->src0, &c->nest, k + 1, odd);
-		if (!x->pairs->make(row, even, last ? NULL : odd, c->n))
+		if (!fetch_pairs(x, c, k, row))
 			return false;
-		pack(x, copy, row, k / 2, (c->nparts + 1u) / 2);
+		pack(x, row, k / 2, (c->nparts + 1u) / 2);
 	}
 	return true;
 }
 
-static void make_copy(void *arg, unsigned int part, uint64_t *const *buffer)
-{
-	struct load *load = arg;
-	const struct nm_exec *x = load->x;
-	uint8_t *copy = x->stationary + part * NM_STATIONARY_BYTES;
-	float row[ISA_MATMUL_M_MAX] = { 0 };
-
-	(void)buffer;
-	if (load->pairs) {
-		if (!pack_pairs(x, load->c, copy))
-			load->subnormal = true;
-		return;
-	}
-	for (unsigned int k = 0; k < load->c->nparts; k++) {
-		nm_fetch(x, ISA_CT_F32, &load->c->src0, &load->c->nest, k, row);
-		pack(x, copy, row, k, load->c->nparts);
-	}
-}
-
 void nm_exec_load_stationary(struct nm_exec *x, const struct nm_compute *c)
 {
-	struct load load = { .x = x, .c = c, .pairs = x->pairs && c->src0.dtype == ISA_BF16 };
+	float row[ISA_MATMUL_M_MAX] = { 0 };
 
 	x->load_k = c->nparts;
 	x->load_m = c->n;
-	x->load_copies = x->load_k * x->load_m >= COPY_ELEMS ? nm_team_threads() : 1;
-	nm_team_run(make_copy, &load, x->load_copies);
-	if (load.subnormal) {
-		load.pairs = false;
-		nm_team_run(make_copy, &load, x->load_copies);
+	x->load_pairs = x->pairs && c->src0.dtype == ISA_BF16 && load_pairs(x, c);
+	for (unsigned int k = 0; k < c->nparts && !x->load_pairs; k++) {
+		nm_fetch(x, ISA_CT_F32, &c->src0, &c->nest, k, row);
+		pack(x, row, k, c->nparts);
 	}
-	x->load_pairs = load.pairs;
 }
 
-/* Makes fp32 of the pairs of all copies. */
+/* Makes fp32 of the stationary operand's pairs. */
 static void unpair(struct nm_exec *x)
 {
 	const unsigned int pairs = (x->load_k + 1) / 2, blocks = (x->load_m - 1) / NM_GEMM_PACK + 1;
-	uint32_t *out = (uint32_t *)x->stationary, *in = (uint32_t *)x->buffer[0];
+	uint32_t *out = x->stationary, *in = (uint32_t *)x->buffer[0];
 
 	memcpy(in, out, sizeof(*in) * pairs * blocks * NM_GEMM_PACK);
 	for (unsigned int b = 0; b < blocks; b++)
@@ -100,8 +71,6 @@ static void unpair(struct nm_exec *x)
 
 				*out++ = k % 2 ? pair << 16 : pair & 0xffff0000u;
 			}
-	for (unsigned int i = 1; i < x->load_copies; i++)
-		memcpy(x->stationary + i * NM_STATIONARY_BYTES, x->stationary, NM_STATIONARY_BYTES);
 	x->load_pairs = false;
 }
 
@@ -110,7 +79,7 @@ static void unpair(struct nm_exec *x)
 /* Fewest multiplications that are worth the microsecond or two of waking others. */
 #define DIVIDE_MACS (1u << 22)
 
-/* A product that threads share by columns: what a thread makes of the moving operand, it uses itself. */
+/* A product that threads share by columns: each makes of the moving operand what it uses itself. */
 struct product {
 	struct nm_exec *x;
 	const struct nm_compute *c;
@@ -122,7 +91,7 @@ struct product {
 	float *result;
 	ptrdiff_t result_pitch;
 	bool accumulate;
-	bool left[NM_TEAM_PARTS]; /* the part has subnormal operands: it is to be done in fp32 */
+	bool left[NM_THREADS_MAX]; /* the part has subnormal operands: it is to be done in fp32 */
 };
 
 /* First column of a part; that of the next one is its end. */
@@ -138,16 +107,6 @@ static bool is_packed(const struct nm_compute *c, size_t bytes)
 	return c->nest.ndim == 1 && (size_t)c->src0.step[0] == bytes && c->src0.bytes == bytes;
 }
 
-/* Rows of pairs ahead of the one at hand that are asked for: each row lies in a page of its own, where
- * no processor looks by itself. */
-#define PAIRS_AHEAD 4
-
-static void prefetch(const uint16_t *row, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i += 32)
-		__builtin_prefetch(row + i);
-}
-
 /* Columns of the moving operand as pairs; false: they can't be. */
 static bool make_pairs(const struct product *p, unsigned int from, unsigned int to)
 {
@@ -159,10 +118,6 @@ static bool make_pairs(const struct product *p, unsigned int from, unsigned int 
 		const uint16_t *even = (const uint16_t *)nm_operand_ptr(x, o, k) + from;
 		const uint16_t *odd = NULL;
 
-		for (unsigned int i = k + 2 * PAIRS_AHEAD; i < k + 2 * PAIRS_AHEAD + 2; i++)
-			if (i < x->load_k)
-				prefetch((const uint16_t *)nm_operand_ptr(x, o, i) + from,
-					 to - from);
 		if (k + 1 < x->load_k)
 			odd = (const uint16_t *)nm_operand_ptr(x, o, k + 1) + from;
 		if (!x->pairs->make(out, even, odd, to - from))
@@ -174,19 +129,9 @@ static bool make_pairs(const struct product *p, unsigned int from, unsigned int 
 /* The same of an operand whose elements lie anyhow. */
 static bool gather_pairs(const struct product *p)
 {
-	uint16_t even[ISA_MATMUL_N_MAX], odd[ISA_MATMUL_N_MAX];
-	const struct nm_compute *c = p->c;
-	uint32_t *out = p->x->moving;
-
-	for (unsigned int k = 0; k < p->x->load_k; k += 2, out += c->n) {
-		bool last = k + 1 == p->x->load_k;
-
-		nm_fetch_bits(p->x, &c->src0, &c->nest, k, even);
-		if (!last)
-			nm_fetch_bits(p->x, &c->src0, &c->nest, k + 1, odd);
-		if (!p->x->pairs->make(out, even, last ? NULL : odd, c->n))
+	for (unsigned int k = 0; k < p->x->load_k; k += 2)
+		if (!fetch_pairs(p->x, p->c, k, (uint32_t *)p->x->moving + k / 2 * p->c->n))
 			return false;
-	}
 	return true;
 }
 
@@ -259,7 +204,7 @@ void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c)
 	struct product p = { .x = x, .c = c, .parts = 1, .moving = x->moving, .pitch = c->n };
 
 	if ((size_t)x->load_k * x->load_m * c->n >= DIVIDE_MACS)
-		p.parts = x->load_copies;
+		p.parts = nm_team_threads();
 	p.result = direct ? (float *)nm_operand_ptr(x, &c->dst, 0) : x->product;
 	p.result_pitch = direct ? NM_PSUM_PITCH / (ptrdiff_t)sizeof(float) : c->n;
 	p.accumulate = direct && c->flags & ISA_F_ACCUM;
@@ -292,7 +237,6 @@ static void transpose_bytes(uint8_t *d, const uint8_t *s, size_t rows, size_t co
 void nm_exec_transpose(struct nm_exec *x, const struct nm_compute *c)
 {
 	unsigned int log2 = (unsigned int)__builtin_ctz(c->src0.bytes);
-	unsigned int inner = c->dst_nest.ndim - 1u;
 	size_t row = (size_t)c->n * c->src0.bytes;
 	uint8_t *rows = (uint8_t *)x->buffer[0], *columns = (uint8_t *)x->buffer[1];
 
@@ -305,14 +249,7 @@ void nm_exec_transpose(struct nm_exec *x, const struct nm_compute *c)
 					 (ptrdiff_t)row, c->nparts, c->n);
 	for (unsigned int f = 0; f < c->n; f++) {
 		const uint8_t *in = columns + (size_t)f * c->nparts * c->src0.bytes;
-		uint8_t *dst = nm_operand_ptr(x, &c->dst, f);
-		uint32_t idx[ISA_TILE_DIMS] = { 0 };
 
-		do {
-			x->rows->copy[log2](dst + nm_at(idx, c->dst.step, inner),
-					    c->dst.step[inner], in, c->dst.bytes,
-					    c->dst_nest.count[inner]);
-			in += (size_t)c->dst_nest.count[inner] * c->dst.bytes;
-		} while (nm_next(idx, c->dst_nest.count, inner));
+		nm_put_bits(x, &c->dst, &c->dst_nest, f, in);
 	}
 }

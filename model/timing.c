@@ -5,6 +5,7 @@
  * Trainium2 and Trainium3, "NKI Performance Guide", "NKI DMA guide".
  */
 #include "timing.h"
+
 #include "neuron_pci.h"
 
 /* NKI Performance Guide: access of SBUF or PSUM, once an instruction; about 100 in all when there

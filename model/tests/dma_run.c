@@ -3,7 +3,7 @@
 #include "rig.h"
 
 #define PARTS 16u
-#define LARGE (17u << 20) /* stored to past the caches */
+#define LARGE (17u << 20)
 #define SMALL (1u << 20)
 #define GAP   77u /* bytes between rows, which keep what they were */
 
