@@ -129,7 +129,7 @@ static int run_batch(struct options *o)
 		else
 			print_text(&o->ui);
 		/* Who reads along a pipe wants it now; who stopped reading ends us. */
-		if (fflush(stdout))
+		if (nd_end_output("neuron-top"))
 			return 1;
 	}
 	return 0;
@@ -316,9 +316,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->ui.period_ms = (unsigned int)lround(seconds * 1000);
 		break;
 	case 'n':
+		errno = 0;
 		n = strtol(arg, &end, 10);
-		if (*end || end == arg || n < 1)
-			argp_error(state, "--iterations %s: a number from 1", arg);
+		if (*end || end == arg || n < 1 || errno)
+			argp_error(state, "--iterations %s: a number from 1 to %ld", arg, LONG_MAX);
 		o->frames = (unsigned long)n;
 		break;
 	case 'D':
