@@ -61,6 +61,9 @@ static void lower_group(struct legal *legal, struct lir *lir, struct group *grou
 	case N_CONV_GRAD_W:
 		nci_conv(legal, lir, group);
 		break;
+	case N_ATTENTION:
+		nci_attention(legal, lir, group);
+		break;
 	default:
 		nci_loop(legal, lir, group);
 		break;

@@ -78,6 +78,10 @@ static void put_node(struct text *t, const nc_graph *graph, nc_value value)
 		put_list(t, "dilation", 2, node->conv.dilation);
 		put(t, " groups %lld", (long long)node->conv.groups);
 		break;
+	case N_ATTENTION:
+		put(t, " scale %.9g%s", (double)node->attention.scale,
+		    node->attention.causal ? " causal" : "");
+		break;
 	default:
 		break;
 	}

@@ -346,14 +346,30 @@ static bool join(struct fuse *f, uint32_t g, uint32_t index)
 	return false;
 }
 
+/* A second result of the kernel that makes its operand; it varies along all dims but the last. */
+static void join_attention(struct fuse *f, uint32_t index)
+{
+	const struct lnode *node = &f->legal->nodes[index];
+	struct member m = { .node = index };
+
+	memcpy(m.own, node->own, sizeof(m.own));
+	m.src[0].node = node->src[0].node;
+	append(f, f->legal->nodes[node->src[0].node].group, &m);
+}
+
 static void fuse_node(struct fuse *f, uint32_t index)
 {
 	struct legal *legal = f->legal;
 	const struct lnode *node = &legal->nodes[index];
-	bool loop = lnode_is_elementwise(node) || node->kind == N_REDUCE;
+	bool loop = lnode_is_elementwise(node) || node->kind == N_REDUCE, apart;
 	uint32_t g = producer_group(legal, node);
 
-	if (loop) {
+	if (node->kind == N_ATTENTION_LSE) {
+		join_attention(f, index);
+		return;
+	}
+	apart = g != LIR_NONE && legal->groups[g].kind == N_ATTENTION;
+	if (loop && !apart) {
 		/* Without computed operands: beside the last loop over the same space. */
 		if (g == LIR_NONE && legal->n_groups && !node->floating &&
 		    legal->groups[legal->n_groups - 1].bytes < GROUP_BYTES_SMALL &&

@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir.h"
-
-#define TYPE_TEXT 160
+#include "ir_build.h"
 
 nc_graph *nc_graph_create(const char *name)
 {
@@ -31,8 +29,7 @@ void nc_graph_destroy(nc_graph *graph)
 	free(graph);
 }
 
-__attribute__((format(printf, 3, 4))) static nc_value mistake(nc_graph *graph, int err,
-							      const char *format, ...)
+nc_value nci_mistake(nc_graph *graph, int err, const char *format, ...)
 {
 	va_list args;
 
@@ -54,7 +51,8 @@ static bool grow(nc_graph *graph, void **array, uint32_t *cap, uint32_t need, si
 		return true;
 	p = realloc(*array, new_cap * elem);
 	if (!p) {
-		mistake(graph, -ENOMEM, "%s: out of memory while building the graph", graph->name);
+		nci_mistake(graph, -ENOMEM, "%s: out of memory while building the graph",
+			    graph->name);
 		return false;
 	}
 	*array = p;
@@ -62,7 +60,7 @@ static bool grow(nc_graph *graph, void **array, uint32_t *cap, uint32_t need, si
 	return true;
 }
 
-static nc_value add_node(nc_graph *graph, const struct node *node)
+nc_value nci_add_node(nc_graph *graph, const struct node *node)
 {
 	if (graph->err)
 		return 0;
@@ -82,40 +80,41 @@ static bool add_slot(nc_graph *graph, bool is_output, uint32_t index)
 	return true;
 }
 
-/* The node of a value, NULL (and a mistake) if there is none. */
-static const struct node *get(nc_graph *graph, nc_value value, const char *op)
+const struct node *nci_operand(nc_graph *graph, nc_value value, const char *op)
 {
 	if (graph->err)
 		return NULL;
 	if (!value || value >= graph->n_nodes) {
-		mistake(graph, -EINVAL, "%s: operand is value %u, but the graph has values 1 to %u",
-			op, value, graph->n_nodes - 1);
+		nci_mistake(graph, -EINVAL,
+			    "%s: operand is value %u, but the graph has values 1 to %u", op, value,
+			    graph->n_nodes - 1);
 		return NULL;
 	}
 	return &graph->nodes[value];
 }
 
-static bool check_type(nc_graph *graph, const struct nc_type *type, const char *op)
+bool nci_check_type(nc_graph *graph, const struct nc_type *type, const char *op)
 {
 	int64_t n = 1;
 
 	if (graph->err)
 		return false;
 	if (!nci_dtype_bytes(type->dtype)) {
-		mistake(graph, -EINVAL, "%s: unknown dtype 0x%x", op, (unsigned int)type->dtype);
+		nci_mistake(graph, -EINVAL, "%s: unknown dtype 0x%x", op,
+			    (unsigned int)type->dtype);
 		return false;
 	}
 	if (type->ndim > NC_DIMS_MAX) {
-		mistake(graph, -EINVAL, "%s: %u dims, at most %d are possible", op, type->ndim,
-			NC_DIMS_MAX);
+		nci_mistake(graph, -EINVAL, "%s: %u dims, at most %d are possible", op, type->ndim,
+			    NC_DIMS_MAX);
 		return false;
 	}
 	for (uint32_t i = 0; i < type->ndim; i++) {
 		if (type->dims[i] < 1 || type->dims[i] > NCI_ELEMS_MAX / n) {
-			mistake(graph, -EINVAL,
-				"%s: dim %u is %lld; it must be at least 1 and the tensor have at "
-				"most 2^44 elements",
-				op, i, (long long)type->dims[i]);
+			nci_mistake(graph, -EINVAL,
+				    "%s: dim %u is %lld; it must be at least 1 and the tensor "
+				    "have at most 2^44 elements",
+				    op, i, (long long)type->dims[i]);
 			return false;
 		}
 		n *= type->dims[i];
@@ -132,10 +131,10 @@ static bool check_strides(nc_graph *graph, const struct nc_type *type, const int
 		int64_t steps = type->dims[i] - 1;
 
 		if (strides[i] < 0 || (steps && strides[i] > room / steps)) {
-			mistake(graph, -EINVAL,
-				"%s: stride %lld of dim %u; strides must not be negative and the "
-				"tensor span at most 2^44 elements",
-				op, (long long)strides[i], i);
+			nci_mistake(graph, -EINVAL,
+				    "%s: stride %lld of dim %u; strides must not be negative and "
+				    "the tensor span at most 2^44 elements",
+				    op, (long long)strides[i], i);
 			return false;
 		}
 		room -= steps * strides[i];
@@ -154,7 +153,7 @@ nc_value nc_input(nc_graph *graph, const struct nc_type *type, const int64_t *st
 {
 	struct node node = { .kind = N_INPUT, .type = *type, .slot = graph->n_slots };
 
-	if (!check_type(graph, type, "input"))
+	if (!nci_check_type(graph, type, "input"))
 		return 0;
 	if (strides)
 		memcpy(node.strides, strides, type->ndim * sizeof(*strides));
@@ -163,16 +162,16 @@ nc_value nc_input(nc_graph *graph, const struct nc_type *type, const int64_t *st
 	if (!check_strides(graph, type, node.strides, "input") ||
 	    !add_slot(graph, false, graph->n_nodes))
 		return 0;
-	return add_node(graph, &node);
+	return nci_add_node(graph, &node);
 }
 
 nc_value nc_scalar(nc_graph *graph, nc_dtype dtype)
 {
 	struct node node = { .kind = N_SCALAR, .type = { .dtype = dtype }, .slot = graph->n_slots };
 
-	if (!check_type(graph, &node.type, "scalar") || !add_slot(graph, false, graph->n_nodes))
+	if (!nci_check_type(graph, &node.type, "scalar") || !add_slot(graph, false, graph->n_nodes))
 		return 0;
-	return add_node(graph, &node);
+	return nci_add_node(graph, &node);
 }
 
 static bool fp16_has(double value)
@@ -205,20 +204,21 @@ nc_value nc_const_float(nc_graph *graph, nc_dtype dtype, double value)
 	struct node node = { .kind = N_CONST, .type = { .dtype = dtype } };
 	float f = (float)value;
 
-	if (!check_type(graph, &node.type, "const"))
+	if (!nci_check_type(graph, &node.type, "const"))
 		return 0;
 	if (!nci_is_float(dtype))
-		return mistake(graph, -EINVAL,
-			       "const: nc_const_float with dtype %s; use nc_const_int",
-			       nci_dtype_name(dtype));
+		return nci_mistake(graph, -EINVAL,
+				   "const: nc_const_float with dtype %s; use nc_const_int",
+				   nci_dtype_name(dtype));
 	if (!float_has(dtype, value))
-		return mistake(graph, -EINVAL, "const: %.17g is not a value of %s; round it first",
-			       value, nci_dtype_name(dtype));
+		return nci_mistake(graph, -EINVAL,
+				   "const: %.17g is not a value of %s; round it first", value,
+				   nci_dtype_name(dtype));
 	if (dtype == NC_FP64)
 		memcpy(&node.bits, &value, sizeof(value));
 	else
 		memcpy(&node.bits, &f, sizeof(f));
-	return add_node(graph, &node);
+	return nci_add_node(graph, &node);
 }
 
 static bool int_has(nc_dtype dtype, int64_t value)
@@ -243,16 +243,16 @@ nc_value nc_const_int(nc_graph *graph, nc_dtype dtype, int64_t value)
 {
 	struct node node = { .kind = N_CONST, .type = { .dtype = dtype }, .bits = (uint64_t)value };
 
-	if (!check_type(graph, &node.type, "const"))
+	if (!nci_check_type(graph, &node.type, "const"))
 		return 0;
 	if (nci_is_float(dtype))
-		return mistake(graph, -EINVAL,
-			       "const: nc_const_int with dtype %s; use nc_const_float",
-			       nci_dtype_name(dtype));
+		return nci_mistake(graph, -EINVAL,
+				   "const: nc_const_int with dtype %s; use nc_const_float",
+				   nci_dtype_name(dtype));
 	if (!int_has(dtype, value))
-		return mistake(graph, -EINVAL, "const: %lld is out of the range of %s",
-			       (long long)value, nci_dtype_name(dtype));
-	return add_node(graph, &node);
+		return nci_mistake(graph, -EINVAL, "const: %lld is out of the range of %s",
+				   (long long)value, nci_dtype_name(dtype));
+	return nci_add_node(graph, &node);
 }
 
 nc_value nc_iota(nc_graph *graph, const struct nc_type *type, uint32_t dim)
@@ -261,21 +261,21 @@ nc_value nc_iota(nc_graph *graph, const struct nc_type *type, uint32_t dim)
 	char text[TYPE_TEXT];
 	int64_t n;
 
-	if (!check_type(graph, type, "iota"))
+	if (!nci_check_type(graph, type, "iota"))
 		return 0;
 	if (dim >= type->ndim)
-		return mistake(graph, -EINVAL, "iota: dim %u of %s", dim,
-			       nci_type_text(type, text, sizeof(text)));
+		return nci_mistake(graph, -EINVAL, "iota: dim %u of %s", dim,
+				   nci_type_text(type, text, sizeof(text)));
 	n = type->dims[dim];
 	if (type->dtype == NC_BOOL || type->dtype == NC_BF16 || type->dtype == NC_FP16)
-		return mistake(graph, -EOPNOTSUPP,
-			       "iota: dtype %s; integers, fp32 and fp64 are possible",
-			       nci_dtype_name(type->dtype));
+		return nci_mistake(graph, -EOPNOTSUPP,
+				   "iota: dtype %s; integers, fp32 and fp64 are possible",
+				   nci_dtype_name(type->dtype));
 	if ((type->dtype == NC_FP32 && n > 1 << 24) || n > INT32_MAX ||
 	    !int_has(type->dtype == NC_FP32 ? NC_INT32 : type->dtype, n - 1))
-		return mistake(graph, -EINVAL, "iota: index %lld is not exact in %s",
-			       (long long)n - 1, nci_dtype_name(type->dtype));
-	return add_node(graph, &node);
+		return nci_mistake(graph, -EINVAL, "iota: index %lld is not exact in %s",
+				   (long long)n - 1, nci_dtype_name(type->dtype));
+	return nci_add_node(graph, &node);
 }
 
 /* Unary operations that are not for every floating-point type, or not for floats alone. */
@@ -302,23 +302,23 @@ static bool unary_has(nc_unary_op op, nc_dtype dtype)
 
 nc_value nc_unary(nc_graph *graph, nc_unary_op op, nc_value x)
 {
-	const struct node *src = get(graph, x, nci_unary_name(op));
+	const struct node *src = nci_operand(graph, x, nci_unary_name(op));
 	struct node node = { .kind = N_UNARY, .op = op, .src = { x } };
 	char text[TYPE_TEXT];
 
 	if (!src)
 		return 0;
 	if ((unsigned int)op >= NC_UNARY_OPS)
-		return mistake(graph, -EINVAL, "unary: unknown operation %u", (unsigned int)op);
+		return nci_mistake(graph, -EINVAL, "unary: unknown operation %u", (unsigned int)op);
 	if (!unary_has(op, src->type.dtype))
-		return mistake(graph, -EOPNOTSUPP, "%s: not available for %s", nci_unary_name(op),
-			       nci_type_text(&src->type, text, sizeof(text)));
+		return nci_mistake(graph, -EOPNOTSUPP, "%s: not available for %s",
+				   nci_unary_name(op),
+				   nci_type_text(&src->type, text, sizeof(text)));
 	node.type = src->type;
-	return add_node(graph, &node);
+	return nci_add_node(graph, &node);
 }
 
-/* NumPy broadcasting of b into type. */
-static bool broadcast_into(struct nc_type *type, const struct nc_type *b)
+bool nci_broadcast_into(struct nc_type *type, const struct nc_type *b)
 {
 	uint32_t ndim = type->ndim > b->ndim ? type->ndim : b->ndim;
 	int64_t dims[NC_DIMS_MAX];
@@ -357,39 +357,41 @@ static bool binary_has(nc_binary_op op, nc_dtype dtype)
 
 nc_value nc_binary(nc_graph *graph, nc_binary_op op, nc_value a, nc_value b)
 {
-	const struct node *na = get(graph, a, nci_binary_name(op));
-	const struct node *nb = get(graph, b, nci_binary_name(op));
+	const struct node *na = nci_operand(graph, a, nci_binary_name(op));
+	const struct node *nb = nci_operand(graph, b, nci_binary_name(op));
 	struct node node = { .kind = N_BINARY, .op = op, .src = { a, b } };
 	char ta[TYPE_TEXT], tb[TYPE_TEXT];
 
 	if (!na || !nb)
 		return 0;
 	if ((unsigned int)op >= NC_BINARY_OPS)
-		return mistake(graph, -EINVAL, "binary: unknown operation %u", (unsigned int)op);
+		return nci_mistake(graph, -EINVAL, "binary: unknown operation %u",
+				   (unsigned int)op);
 	node.type = na->type;
 	nci_type_text(&na->type, ta, sizeof(ta));
 	nci_type_text(&nb->type, tb, sizeof(tb));
 	if (na->type.dtype != nb->type.dtype)
-		return mistake(graph, -EINVAL, "%s: operands %s and %s differ in dtype; cast one",
-			       nci_binary_name(op), ta, tb);
-	if (!broadcast_into(&node.type, &nb->type))
-		return mistake(graph, -EINVAL, "%s: shapes %s and %s do not broadcast",
-			       nci_binary_name(op), ta, tb);
+		return nci_mistake(graph, -EINVAL,
+				   "%s: operands %s and %s differ in dtype; cast one",
+				   nci_binary_name(op), ta, tb);
+	if (!nci_broadcast_into(&node.type, &nb->type))
+		return nci_mistake(graph, -EINVAL, "%s: shapes %s and %s do not broadcast",
+				   nci_binary_name(op), ta, tb);
 	if (!binary_has(op, na->type.dtype))
-		return mistake(graph, -EOPNOTSUPP, "%s: not available for %s", nci_binary_name(op),
-			       ta);
+		return nci_mistake(graph, -EOPNOTSUPP, "%s: not available for %s",
+				   nci_binary_name(op), ta);
 	if (nci_is_compare(op))
 		node.type.dtype = NC_BOOL;
-	if (!check_type(graph, &node.type, nci_binary_name(op)))
+	if (!nci_check_type(graph, &node.type, nci_binary_name(op)))
 		return 0;
-	return add_node(graph, &node);
+	return nci_add_node(graph, &node);
 }
 
 nc_value nc_select(nc_graph *graph, nc_value cond, nc_value a, nc_value b)
 {
-	const struct node *nc = get(graph, cond, "select");
-	const struct node *na = get(graph, a, "select");
-	const struct node *nb = get(graph, b, "select");
+	const struct node *nc = nci_operand(graph, cond, "select");
+	const struct node *na = nci_operand(graph, a, "select");
+	const struct node *nb = nci_operand(graph, b, "select");
 	struct node node = { .kind = N_SELECT, .src = { cond, a, b } };
 	char tc[TYPE_TEXT], ta[TYPE_TEXT], tb[TYPE_TEXT];
 
@@ -400,35 +402,36 @@ nc_value nc_select(nc_graph *graph, nc_value cond, nc_value a, nc_value b)
 	nci_type_text(&nb->type, tb, sizeof(tb));
 	node.type = na->type;
 	if (nc->type.dtype != NC_BOOL)
-		return mistake(graph, -EINVAL, "select: condition %s must be bool", tc);
+		return nci_mistake(graph, -EINVAL, "select: condition %s must be bool", tc);
 	if (na->type.dtype != nb->type.dtype)
-		return mistake(graph, -EINVAL, "select: operands %s and %s differ in dtype", ta,
-			       tb);
-	if (!broadcast_into(&node.type, &nb->type) || !broadcast_into(&node.type, &nc->type))
-		return mistake(graph, -EINVAL, "select: shapes %s, %s and %s do not broadcast", tc,
-			       ta, tb);
-	if (!check_type(graph, &node.type, "select"))
+		return nci_mistake(graph, -EINVAL, "select: operands %s and %s differ in dtype", ta,
+				   tb);
+	if (!nci_broadcast_into(&node.type, &nb->type) ||
+	    !nci_broadcast_into(&node.type, &nc->type))
+		return nci_mistake(graph, -EINVAL, "select: shapes %s, %s and %s do not broadcast",
+				   tc, ta, tb);
+	if (!nci_check_type(graph, &node.type, "select"))
 		return 0;
-	return add_node(graph, &node);
+	return nci_add_node(graph, &node);
 }
 
 nc_value nc_cast(nc_graph *graph, nc_value x, nc_dtype dtype)
 {
-	const struct node *src = get(graph, x, "cast");
+	const struct node *src = nci_operand(graph, x, "cast");
 	struct node node = { .kind = N_CAST, .src = { x } };
 
 	if (!src)
 		return 0;
 	node.type = src->type;
 	node.type.dtype = dtype;
-	if (!check_type(graph, &node.type, "cast"))
+	if (!nci_check_type(graph, &node.type, "cast"))
 		return 0;
-	return add_node(graph, &node);
+	return nci_add_node(graph, &node);
 }
 
 nc_value nc_reshape(nc_graph *graph, nc_value x, uint32_t ndim, const int64_t *dims)
 {
-	const struct node *src = get(graph, x, "reshape");
+	const struct node *src = nci_operand(graph, x, "reshape");
 	struct node node = { .kind = N_RESHAPE, .src = { x } };
 	char ta[TYPE_TEXT], tb[TYPE_TEXT];
 
@@ -436,18 +439,19 @@ nc_value nc_reshape(nc_graph *graph, nc_value x, uint32_t ndim, const int64_t *d
 		return 0;
 	node.type.dtype = src->type.dtype;
 	set_dims(&node.type, ndim, dims);
-	if (!check_type(graph, &node.type, "reshape"))
+	if (!nci_check_type(graph, &node.type, "reshape"))
 		return 0;
 	if (nci_elems(ndim, dims) != nci_elems(src->type.ndim, src->type.dims))
-		return mistake(graph, -EINVAL, "reshape: %s and %s differ in number of elements",
-			       nci_type_text(&src->type, ta, sizeof(ta)),
-			       nci_type_text(&node.type, tb, sizeof(tb)));
-	return add_node(graph, &node);
+		return nci_mistake(graph, -EINVAL,
+				   "reshape: %s and %s differ in number of elements",
+				   nci_type_text(&src->type, ta, sizeof(ta)),
+				   nci_type_text(&node.type, tb, sizeof(tb)));
+	return nci_add_node(graph, &node);
 }
 
 nc_value nc_permute(nc_graph *graph, nc_value x, const uint32_t *order)
 {
-	const struct node *src = get(graph, x, "permute");
+	const struct node *src = nci_operand(graph, x, "permute");
 	struct node node = { .kind = N_PERMUTE, .src = { x } };
 	uint32_t seen = 0;
 
@@ -456,19 +460,20 @@ nc_value nc_permute(nc_graph *graph, nc_value x, const uint32_t *order)
 	node.type = src->type;
 	for (uint32_t i = 0; i < src->type.ndim; i++) {
 		if (order[i] >= src->type.ndim || (seen >> order[i] & 1))
-			return mistake(graph, -EINVAL,
-				       "permute: order[%u] = %u of %u dims, each may stand once", i,
-				       order[i], src->type.ndim);
+			return nci_mistake(graph, -EINVAL,
+					   "permute: order[%u] = %u of %u dims, each may stand "
+					   "once",
+					   i, order[i], src->type.ndim);
 		seen |= 1u << order[i];
 		node.order[i] = order[i];
 		node.type.dims[i] = src->type.dims[order[i]];
 	}
-	return add_node(graph, &node);
+	return nci_add_node(graph, &node);
 }
 
 nc_value nc_broadcast(nc_graph *graph, nc_value x, uint32_t ndim, const int64_t *dims)
 {
-	const struct node *src = get(graph, x, "broadcast");
+	const struct node *src = nci_operand(graph, x, "broadcast");
 	struct node node = { .kind = N_BROADCAST, .src = { x } };
 	char ta[TYPE_TEXT], tb[TYPE_TEXT];
 	struct nc_type both;
@@ -477,29 +482,30 @@ nc_value nc_broadcast(nc_graph *graph, nc_value x, uint32_t ndim, const int64_t 
 		return 0;
 	node.type.dtype = src->type.dtype;
 	set_dims(&node.type, ndim, dims);
-	if (!check_type(graph, &node.type, "broadcast"))
+	if (!nci_check_type(graph, &node.type, "broadcast"))
 		return 0;
 	both = node.type;
-	if (src->type.ndim > ndim || !broadcast_into(&both, &src->type) ||
+	if (src->type.ndim > ndim || !nci_broadcast_into(&both, &src->type) ||
 	    memcmp(both.dims, node.type.dims, ndim * sizeof(*dims)))
-		return mistake(graph, -EINVAL, "broadcast: %s does not broadcast to %s",
-			       nci_type_text(&src->type, ta, sizeof(ta)),
-			       nci_type_text(&node.type, tb, sizeof(tb)));
-	return add_node(graph, &node);
+		return nci_mistake(graph, -EINVAL, "broadcast: %s does not broadcast to %s",
+				   nci_type_text(&src->type, ta, sizeof(ta)),
+				   nci_type_text(&node.type, tb, sizeof(tb)));
+	return nci_add_node(graph, &node);
 }
 
 nc_value nc_reduce(nc_graph *graph, nc_reduce_op op, nc_value x, uint32_t axes, bool keep)
 {
-	const struct node *src = get(graph, x, nci_reduce_name(op));
+	const struct node *src = nci_operand(graph, x, nci_reduce_name(op));
 	struct node node = { .kind = N_REDUCE, .op = op, .src = { x }, .axes = axes, .keep = keep };
 
 	if (!src)
 		return 0;
 	if ((unsigned int)op >= NC_REDUCE_OPS)
-		return mistake(graph, -EINVAL, "reduce: unknown operation %u", (unsigned int)op);
+		return nci_mistake(graph, -EINVAL, "reduce: unknown operation %u",
+				   (unsigned int)op);
 	if (axes >> src->type.ndim)
-		return mistake(graph, -EINVAL, "%s: axes 0x%x of %u dims", nci_reduce_name(op),
-			       axes, src->type.ndim);
+		return nci_mistake(graph, -EINVAL, "%s: axes 0x%x of %u dims", nci_reduce_name(op),
+				   axes, src->type.ndim);
 	node.type.dtype = src->type.dtype;
 	for (uint32_t i = 0; i < src->type.ndim; i++) {
 		if (!(axes >> i & 1))
@@ -507,17 +513,18 @@ nc_value nc_reduce(nc_graph *graph, nc_reduce_op op, nc_value x, uint32_t axes, 
 		else if (keep)
 			node.type.dims[node.type.ndim++] = 1;
 	}
-	return add_node(graph, &node);
+	return nci_add_node(graph, &node);
 }
 
-static bool matmul_dtype(nc_dtype dtype)
+bool nci_matmul_dtype(nc_dtype dtype)
 {
 	return dtype == NC_FP32 || dtype == NC_BF16 || dtype == NC_FP16;
 }
 
 nc_value nc_matmul(nc_graph *graph, nc_value a, nc_value b)
 {
-	const struct node *na = get(graph, a, "matmul"), *nb = get(graph, b, "matmul");
+	const struct node *na = nci_operand(graph, a, "matmul"),
+			  *nb = nci_operand(graph, b, "matmul");
 	struct node node = { .kind = N_MATMUL, .src = { a, b } };
 	struct nc_type batch, batch_b;
 	char ta[TYPE_TEXT], tb[TYPE_TEXT];
@@ -530,27 +537,28 @@ nc_value nc_matmul(nc_graph *graph, nc_value a, nc_value b)
 	da = na->type.ndim;
 	db = nb->type.ndim;
 	if (da < 2 || db < 2 || na->type.dims[da - 1] != nb->type.dims[db - 2])
-		return mistake(graph, -EINVAL,
-			       "matmul: %s x %s; wanted are [..., M, K] and [..., K, N]", ta, tb);
+		return nci_mistake(graph, -EINVAL,
+				   "matmul: %s x %s; wanted are [..., M, K] and [..., K, N]", ta,
+				   tb);
 	if (na->type.dtype != nb->type.dtype)
-		return mistake(graph, -EINVAL, "matmul: %s x %s differ in dtype", ta, tb);
-	if (!matmul_dtype(na->type.dtype))
-		return mistake(graph, -EOPNOTSUPP,
-			       "matmul: %s x %s; the tensor engine takes fp32, bf16 and fp16", ta,
-			       tb);
+		return nci_mistake(graph, -EINVAL, "matmul: %s x %s differ in dtype", ta, tb);
+	if (!nci_matmul_dtype(na->type.dtype))
+		return nci_mistake(graph, -EOPNOTSUPP,
+				   "matmul: %s x %s; the tensor engine takes fp32, bf16 and fp16",
+				   ta, tb);
 	batch = na->type;
 	batch.ndim -= 2;
 	batch_b = nb->type;
 	batch_b.ndim -= 2;
-	if (!broadcast_into(&batch, &batch_b))
-		return mistake(graph, -EINVAL, "matmul: leading dims of %s x %s do not broadcast",
-			       ta, tb);
+	if (!nci_broadcast_into(&batch, &batch_b))
+		return nci_mistake(graph, -EINVAL,
+				   "matmul: leading dims of %s x %s do not broadcast", ta, tb);
 	node.type = batch;
 	node.type.dims[node.type.ndim++] = na->type.dims[da - 2];
 	node.type.dims[node.type.ndim++] = nb->type.dims[db - 1];
-	if (!check_type(graph, &node.type, "matmul"))
+	if (!nci_check_type(graph, &node.type, "matmul"))
 		return 0;
-	return add_node(graph, &node);
+	return nci_add_node(graph, &node);
 }
 
 /* --- convolutions ------------------------------------------------------------------- */
@@ -561,11 +569,11 @@ static bool conv_sane(nc_graph *graph, const struct nc_conv2d *conv, const char 
 		if (conv->stride[i] < 1 || conv->stride[i] > UINT16_MAX || conv->padding[i] < 0 ||
 		    conv->padding[i] > UINT16_MAX || conv->dilation[i] < 1 ||
 		    conv->dilation[i] > UINT16_MAX) {
-			mistake(graph, -EINVAL,
-				"%s: stride %lld, padding %lld, dilation %lld of dim %d out of "
-				"range",
-				op, (long long)conv->stride[i], (long long)conv->padding[i],
-				(long long)conv->dilation[i], i);
+			nci_mistake(graph, -EINVAL,
+				    "%s: stride %lld, padding %lld, dilation %lld of dim %d out "
+				    "of range",
+				    op, (long long)conv->stride[i], (long long)conv->padding[i],
+				    (long long)conv->dilation[i], i);
 			return false;
 		}
 	}
@@ -611,25 +619,27 @@ static nc_value add_conv(nc_graph *graph, enum node_kind kind, nc_value a, nc_va
 		return 0;
 	y = conv_result(x, w, conv);
 	if (!y.dtype)
-		return mistake(graph, -EINVAL, "%s: x %s, w %s with %lld groups do not fit", op, tx,
-			       tw, (long long)conv->groups);
-	if (!matmul_dtype(x->dtype))
-		return mistake(graph, -EOPNOTSUPP,
-			       "%s: x %s, w %s; the tensor engine takes fp32, bf16 and fp16", op,
-			       tx, tw);
+		return nci_mistake(graph, -EINVAL, "%s: x %s, w %s with %lld groups do not fit", op,
+				   tx, tw, (long long)conv->groups);
+	if (!nci_matmul_dtype(x->dtype))
+		return nci_mistake(graph, -EOPNOTSUPP,
+				   "%s: x %s, w %s; the tensor engine takes fp32, bf16 and fp16",
+				   op, tx, tw);
 	if (dy && (dy->dtype != y.dtype || dy->ndim != 4 ||
 		   memcmp(dy->dims, y.dims, 4 * sizeof(y.dims[0]))))
-		return mistake(graph, -EINVAL, "%s: dy is %s but the result of x %s, w %s is not",
-			       op, nci_type_text(dy, ty, sizeof(ty)), tx, tw);
+		return nci_mistake(graph, -EINVAL,
+				   "%s: dy is %s but the result of x %s, w %s is not", op,
+				   nci_type_text(dy, ty, sizeof(ty)), tx, tw);
 	node.type = type ? *type : y;
-	if (!check_type(graph, &node.type, op))
+	if (!nci_check_type(graph, &node.type, op))
 		return 0;
-	return add_node(graph, &node);
+	return nci_add_node(graph, &node);
 }
 
 nc_value nc_conv2d(nc_graph *graph, nc_value x, nc_value w, const struct nc_conv2d *conv)
 {
-	const struct node *nx = get(graph, x, "conv2d"), *nw = get(graph, w, "conv2d");
+	const struct node *nx = nci_operand(graph, x, "conv2d"),
+			  *nw = nci_operand(graph, w, "conv2d");
 
 	if (!nx || !nw)
 		return 0;
@@ -639,10 +649,10 @@ nc_value nc_conv2d(nc_graph *graph, nc_value x, nc_value w, const struct nc_conv
 nc_value nc_conv2d_grad_x(nc_graph *graph, nc_value dy, nc_value w, const struct nc_type *x_type,
 			  const struct nc_conv2d *conv)
 {
-	const struct node *ny = get(graph, dy, "conv2d_grad_x"),
-			  *nw = get(graph, w, "conv2d_grad_x");
+	const struct node *ny = nci_operand(graph, dy, "conv2d_grad_x"),
+			  *nw = nci_operand(graph, w, "conv2d_grad_x");
 
-	if (!ny || !nw || !check_type(graph, x_type, "conv2d_grad_x"))
+	if (!ny || !nw || !nci_check_type(graph, x_type, "conv2d_grad_x"))
 		return 0;
 	return add_conv(graph, N_CONV_GRAD_X, dy, w, x_type, conv, x_type, &nw->type, &ny->type);
 }
@@ -650,10 +660,10 @@ nc_value nc_conv2d_grad_x(nc_graph *graph, nc_value dy, nc_value w, const struct
 nc_value nc_conv2d_grad_w(nc_graph *graph, nc_value dy, nc_value x, const struct nc_type *w_type,
 			  const struct nc_conv2d *conv)
 {
-	const struct node *ny = get(graph, dy, "conv2d_grad_w"),
-			  *nx = get(graph, x, "conv2d_grad_w");
+	const struct node *ny = nci_operand(graph, dy, "conv2d_grad_w"),
+			  *nx = nci_operand(graph, x, "conv2d_grad_w");
 
-	if (!ny || !nx || !check_type(graph, w_type, "conv2d_grad_w"))
+	if (!ny || !nx || !nci_check_type(graph, w_type, "conv2d_grad_w"))
 		return 0;
 	return add_conv(graph, N_CONV_GRAD_W, dy, x, w_type, conv, &nx->type, w_type, &ny->type);
 }
@@ -667,16 +677,16 @@ static bool check_alias(nc_graph *graph, const struct nc_type *type, const int64
 
 	if (alias >= graph->n_slots || graph->slots[alias].is_output ||
 	    graph->nodes[graph->slots[alias].index].kind != N_INPUT) {
-		mistake(graph, -EINVAL, "output: alias %u is not the slot of an input", alias);
+		nci_mistake(graph, -EINVAL, "output: alias %u is not the slot of an input", alias);
 		return false;
 	}
 	in = &graph->nodes[graph->slots[alias].index];
 	if (in->type.dtype != type->dtype || in->type.ndim != type->ndim ||
 	    memcmp(in->type.dims, type->dims, type->ndim * sizeof(type->dims[0])) ||
 	    memcmp(in->strides, strides, type->ndim * sizeof(strides[0]))) {
-		mistake(graph, -EINVAL,
-			"output: alias %u differs from the output in dtype, shape or strides",
-			alias);
+		nci_mistake(graph, -EINVAL,
+			    "output: alias %u differs from the output in dtype, shape or strides",
+			    alias);
 		return false;
 	}
 	return true;
@@ -684,7 +694,7 @@ static bool check_alias(nc_graph *graph, const struct nc_type *type, const int64
 
 void nc_output(nc_graph *graph, nc_value value, const int64_t *strides, uint32_t alias)
 {
-	const struct node *node = get(graph, value, "output");
+	const struct node *node = nci_operand(graph, value, "output");
 	struct output out = { .value = value, .alias = alias, .slot = graph->n_slots };
 
 	if (!node)
@@ -697,10 +707,10 @@ void nc_output(nc_graph *graph, nc_value value, const int64_t *strides, uint32_t
 		return;
 	for (uint32_t i = 0; i < node->type.ndim; i++)
 		if (!out.strides[i] && node->type.dims[i] > 1) {
-			mistake(graph, -EINVAL,
-				"output: stride 0 of dim %u (%lld elements) writes them all to one "
-				"place",
-				i, (long long)node->type.dims[i]);
+			nci_mistake(graph, -EINVAL,
+				    "output: stride 0 of dim %u (%lld elements) writes them all "
+				    "to one place",
+				    i, (long long)node->type.dims[i]);
 			return;
 		}
 	if (alias != NC_NO_ALIAS && !check_alias(graph, &node->type, out.strides, alias))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules of this folder. A graph (ir.c) is compiled in one pass over these
+ * Rules of this folder. A graph (ir.c, ir_attention.c) is compiled in one pass over these
  * stages, each in its own file:
  *
  *   passes.c   legalise: views become strides, dead nodes go; fuse: groups
@@ -28,7 +28,7 @@
 #include "neuron_isa.h"
 
 #define NCI_NAME_BYTES 64
-#define NCI_SRCS       3
+#define NCI_SRCS       4
 /* Elements of a tensor, and the distance from its first to its last: far from overflow. */
 #define NCI_ELEMS_MAX (INT64_C(1) << 44)
 
@@ -49,6 +49,8 @@ enum node_kind {
 	N_CONV,
 	N_CONV_GRAD_X,
 	N_CONV_GRAD_W,
+	N_ATTENTION,
+	N_ATTENTION_LSE, /* made by the kernel of its operand, an N_ATTENTION */
 	N_COPY, /* made by passes: a view that strides can't express */
 };
 
@@ -66,6 +68,7 @@ struct node {
 	uint32_t axes; /* REDUCE */
 	bool keep;
 	struct nc_conv2d conv;
+	struct nc_attention attention;
 };
 
 struct output {

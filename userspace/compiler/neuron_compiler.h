@@ -191,6 +191,24 @@ nc_value nc_conv2d_grad_x(nc_graph *graph, nc_value dy, nc_value w, const struct
 nc_value nc_conv2d_grad_w(nc_graph *graph, nc_value dy, nc_value x, const struct nc_type *w_type,
 			  const struct nc_conv2d *conv);
 
+/*
+ * softmax(scale * q k' + mask) v for q [..., L, D], k [..., S, D], v [..., S, E] and, if not 0, mask
+ * [..., L, S], which broadcasts and may have another dtype; leading dims broadcast. fp32, bf16, fp16;
+ * D and E up to NC_ATTENTION_HEAD_MAX. Nothing of size L x S goes to HBM. Scores, maxima and sums are
+ * fp32, the exponentials are rounded to the operands' dtype before they are multiplied by v. A query
+ * whose keys are all masked by -inf (scores below -1e30 count as such) gives 0, not NaN.
+ */
+#define NC_ATTENTION_HEAD_MAX 128
+struct nc_attention {
+	float scale; /* 1e-20 .. 1e20 */
+	bool causal; /* key j counts for query i only if j <= i */
+};
+nc_value nc_attention(nc_graph *graph, nc_value q, nc_value k, nc_value v, nc_value mask,
+		      const struct nc_attention *how);
+/* ln of the sum of exp(score) of each query of an nc_attention(), fp32 [..., L], made along with it; -inf
+ * where all keys are masked. */
+nc_value nc_attention_lse(nc_graph *graph, nc_value attention);
+
 /* --- results -------------------------------------------------------------------------------- */
 
 #define NC_NO_ALIAS UINT32_MAX

@@ -259,6 +259,42 @@ static void conv(struct state *st, nc_value value)
 	own_view(st, value);
 }
 
+/* Strides of each operand over the batch's dims and its own last two. */
+static void attention(struct state *st, nc_value value)
+{
+	const struct node *node = &st->graph->nodes[value];
+	uint32_t nd = node->type.ndim;
+	struct lnode *n = add(st, N_ATTENTION, value, node->type.dtype, nd, node->type.dims);
+	const struct nc_type *k = &st->graph->nodes[node->src[1]].type;
+
+	for (uint32_t i = 0; i < NCI_SRCS && node->src[i]; i++) {
+		const struct nc_type *type = &st->graph->nodes[node->src[i]].type;
+		int64_t dims[NC_DIMS_MAX];
+
+		memcpy(dims, n->dims, sizeof(dims));
+		if (i == 1 || i == 2)
+			dims[nd - 2] = k->dims[k->ndim - 2];
+		if (i < 2)
+			dims[nd - 1] = k->dims[k->ndim - 1];
+		if (i == 3)
+			dims[nd - 1] = k->dims[k->ndim - 2];
+		n->src[i] = spread(&st->views[node->src[i]], type, nd, dims);
+		n->n_src = i + 1;
+	}
+	own_view(st, value);
+}
+
+static void attention_lse(struct state *st, nc_value value)
+{
+	const struct node *node = &st->graph->nodes[value];
+	struct lnode *n =
+		add(st, node->kind, value, node->type.dtype, node->type.ndim, node->type.dims);
+
+	n->src[0].node = st->views[node->src[0]].node;
+	n->n_src = 1;
+	own_view(st, value);
+}
+
 static void legalise_node(struct state *st, nc_value value)
 {
 	switch (st->graph->nodes[value].kind) {
@@ -286,6 +322,12 @@ static void legalise_node(struct state *st, nc_value value)
 	case N_CONV_GRAD_X:
 	case N_CONV_GRAD_W:
 		conv(st, value);
+		break;
+	case N_ATTENTION:
+		attention(st, value);
+		break;
+	case N_ATTENTION_LSE:
+		attention_lse(st, value);
 		break;
 	default:
 		elementwise(st, value);

@@ -24,9 +24,12 @@ struct vref {
  *   REDUCE       the operand's dims
  *   MATMUL       the result's dims [batch..., M, N]
  *   CONV*        the result's dims
+ *   ATTENTION    the result's dims [batch..., queries, head]; _LSE has no head
  * Operands have strides over the same dims, except
  *   MATMUL       [batch..., M, K] and [batch..., K, N]
  *   CONV*        the operand's own dims
+ *   ATTENTION    [batch..., queries, head], [batch..., keys, head], the same, and
+ *                [batch..., queries, keys]
  *   IOTA         has none, but src[0].stride is the index's step, 1 along one dim
  */
 struct lnode {
@@ -75,7 +78,8 @@ struct store {
 };
 
 struct group {
-	enum node_kind kind; /* MATMUL, CONV*: of members[0]; else N_COPY: a loop over elements */
+	enum node_kind kind; /* MATMUL, CONV*, ATTENTION: of members[0]; else N_COPY: a loop over
+			      * elements */
 	uint32_t nd;
 	int64_t dims[NC_DIMS_MAX];
 	uint32_t axes; /* dims that its reductions reduce */

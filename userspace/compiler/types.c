@@ -154,6 +154,8 @@ static const char *const kind_names[] = {
 	[N_CONV] = "conv2d",
 	[N_CONV_GRAD_X] = "conv2d_grad_x",
 	[N_CONV_GRAD_W] = "conv2d_grad_w",
+	[N_ATTENTION] = "attention",
+	[N_ATTENTION_LSE] = "attention_lse",
 	[N_COPY] = "copy",
 };
 

@@ -161,12 +161,32 @@ static void convolution(void **state)
 	check(tg);
 }
 
+static void attention(void **state)
+{
+	struct tg *tg = tg_new("attention", 4);
+	const int64_t dims[3] = { 2, 300, 64 };
+	struct tv *q = tg_input(tg, NC_BF16, 3, dims, NULL),
+		  *k = tg_input(tg, NC_BF16, 3, dims, NULL);
+	struct tv *v = tg_input(tg, NC_BF16, 3, dims, NULL);
+	struct tv y = { .dtype = NC_BF16, .nd = 3, .dims = { 2, 300, 64 }, .n = 2 * 300 * 64 };
+	struct tv lse = { .dtype = NC_FP32, .nd = 2, .dims = { 2, 300 }, .n = 2 * 300 };
+	const struct nc_attention how = { .scale = 0.125f, .causal = true };
+
+	(void)state;
+	y.v = nc_attention(tg->graph, q->v, k->v, v->v, 0, &how);
+	lse.v = nc_attention_lse(tg->graph, y.v);
+	tg_output(tg, &y, NULL, NC_NO_ALIAS);
+	tg_output(tg, &lse, NULL, NC_NO_ALIAS);
+	check(tg);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(elementwise),
 		cmocka_unit_test(matmul),
 		cmocka_unit_test(convolution),
+		cmocka_unit_test(attention),
 	};
 
 	setenv("NEURON_CHECK", "all", 1);

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention against softmax in double precision, written out. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "values.h"
+
+enum mask_kind { NO_MASK, FULL_MASK, ROW_MASK };
+
+struct shape {
+	int64_t batch, heads, kv_heads; /* kv_heads: heads, or 1 for all */
+	int64_t queries, keys, head, width;
+	bool causal;
+	enum mask_kind mask;
+};
+
+static const struct shape shapes[] = {
+	{ 1, 1, 1, 1, 1, 1, 1, false, NO_MASK },
+	{ 1, 1, 1, 1, 1, 128, 128, true, NO_MASK },
+	{ 1, 1, 1, 1, 300, 64, 64, false, NO_MASK },
+	{ 1, 2, 2, 127, 127, 64, 64, true, NO_MASK },
+	{ 1, 1, 1, 128, 128, 128, 128, false, NO_MASK },
+	{ 1, 1, 1, 129, 129, 128, 128, true, NO_MASK },
+	{ 2, 3, 1, 129, 257, 40, 24, false, NO_MASK },
+	{ 1, 2, 2, 300, 300, 80, 128, true, FULL_MASK },
+	{ 1, 1, 1, 300, 700, 128, 96, false, FULL_MASK },
+	{ 2, 2, 2, 77, 300, 32, 32, false, ROW_MASK },
+	{ 1, 1, 1, 300, 130, 64, 64, true, NO_MASK },
+	{ 1, 1, 1, 130, 300, 64, 64, true, NO_MASK },
+	{ 1, 1, 1, 1300, 1300, 128, 128, true, NO_MASK },
+	{ 1, 1, 1, 200, 4500, 16, 16, false, NO_MASK },
+	{ 1, 1, 1, 2200, 4300, 16, 16, true, NO_MASK },
+};
+#define N_SHAPES (sizeof(shapes) / sizeof(shapes[0]))
+
+static const nc_dtype dtypes[] = { NC_FP32, NC_BF16, NC_FP16 };
+
+/* Makes x, an input of graph.h, hold f. */
+static void set_input(struct tg *tg, struct tv *x, int64_t n, double f)
+{
+	struct tslot *slot = NULL;
+	uint8_t *at;
+	uint32_t bits;
+	_Float16 h;
+	float s;
+
+	for (uint32_t i = 0; i < tg->n_slots; i++)
+		if (tg->slots[i].value == x->v)
+			slot = &tg->slots[i];
+	assert_non_null(slot);
+	tv_set(x, n, f);
+	at = slot->bytes + tv_offset(x, slot->strides, n);
+	s = (float)x->f[n];
+	h = (_Float16)s;
+	memcpy(&bits, &s, 4);
+	if (x->dtype == NC_FP32)
+		memcpy(at, &s, 4);
+	else if (x->dtype == NC_FP16)
+		memcpy(at, &h, 2);
+	else
+		memcpy(at, (uint8_t *)&bits + 2, 2);
+}
+
+/* One query of one head: writes the result, returns the logarithm of the sum. */
+static double row(const struct shape *s, const double *q, const double *k, const double *v,
+		  const double *mask, int64_t query, double scale, double *out)
+{
+	double most = -INFINITY, sum = 0, *p = test_calloc((size_t)s->keys, sizeof(*p));
+
+	for (int64_t j = 0; j < s->keys; j++) {
+		for (int64_t d = 0; d < s->head; d++)
+			p[j] += q[d] * k[j * s->head + d];
+		p[j] = p[j] * scale + (mask ? mask[j] : 0);
+		if (s->causal && j > query)
+			p[j] = -INFINITY;
+		most = fmax(most, p[j]);
+	}
+	for (int64_t j = 0; j < s->keys; j++) {
+		p[j] = most == -INFINITY ? 0 : exp(p[j] - most);
+		sum += p[j];
+	}
+	for (int64_t e = 0; e < s->width; e++) {
+		out[e] = 0;
+		for (int64_t j = 0; j < s->keys && sum > 0; j++)
+			out[e] += p[j] / sum * v[j * s->width + e];
+	}
+	test_free(p);
+	return most + log(sum);
+}
+
+static struct tv *attention(struct tg *tg, const struct shape *s, const struct tv *q,
+			    const struct tv *k, const struct tv *v, const struct tv *mask,
+			    float scale, struct tv **lse)
+{
+	const struct nc_attention how = { .scale = scale, .causal = s->causal };
+	int64_t dims[4] = { s->batch, s->heads, s->queries, s->width };
+	struct tv *t = tv_new(tg, q->dtype, 4, dims), *l = tv_new(tg, NC_FP32, 3, dims);
+
+	for (int64_t n = 0; n < l->n; n++) {
+		int64_t i[3], kv;
+
+		tv_index(l, n, i);
+		kv = (i[0] * s->kv_heads + i[1] % s->kv_heads) * s->keys;
+		l->f[n] = row(s, q->f + n * s->head, k->f + kv * s->head, v->f + kv * s->width,
+			      mask ? mask->f + (s->mask == FULL_MASK ?
+							(i[0] * s->queries + i[2]) * s->keys :
+							i[0] * s->keys) :
+				     NULL,
+			      i[2], (double)scale, t->f + n * s->width);
+		for (int64_t e = 0; e < s->width; e++)
+			t->f[n * s->width + e] = tv_round(t->dtype, t->f[n * s->width + e]);
+	}
+	t->v = nc_attention(tg->graph, q->v, k->v, v->v, mask ? mask->v : 0, &how);
+	l->v = nc_attention_lse(tg->graph, t->v);
+	*lse = l;
+	return t;
+}
+
+/* Values up to 4, weights rounded to the dtype. */
+static double absolute(nc_dtype dtype)
+{
+	return dtype == NC_FP32 ? 2e-5 : dtype == NC_BF16 ? 2e-2 : 2.5e-3;
+}
+
+static struct tv *input(struct tg *tg, nc_dtype dtype, int64_t b, int64_t h, int64_t n, int64_t d)
+{
+	return tg_input(tg, dtype, SHAPE(b, h, n, d), NULL);
+}
+
+/* Some keys masked, of the odd batch's first query all. */
+static struct tv *make_mask(struct tg *tg, const struct shape *s, nc_dtype dtype)
+{
+	int64_t rows = s->mask == FULL_MASK ? s->queries : 1;
+	struct tv *mask = input(tg, dtype, s->batch, 1, rows, s->keys);
+
+	for (int64_t n = 0; n < mask->n; n++)
+		if (tg_random(tg) % 3 == 0 || n / s->keys == (rows > 1 ? rows / 2 : 1))
+			set_input(tg, mask, n, -INFINITY);
+	return mask;
+}
+
+static void check(const struct shape *s, nc_dtype dtype, nc_dtype mask_dtype, uint64_t seed)
+{
+	struct tg *tg = tg_new("attention", seed);
+	struct tv *q = input(tg, dtype, s->batch, s->heads, s->queries, s->head);
+	struct tv *k = input(tg, dtype, s->batch, s->kv_heads, s->keys, s->head);
+	struct tv *v = input(tg, dtype, s->batch, s->kv_heads, s->keys, s->width);
+	struct tv *mask = s->mask ? make_mask(tg, s, mask_dtype) : NULL, *y, *lse;
+
+	tg->absolute = absolute(dtype);
+	y = attention(tg, s, q, k, v, mask, (float)(1 / sqrt((double)s->head)), &lse);
+	tg_output(tg, y, NULL, NC_NO_ALIAS);
+	tg_output(tg, lse, NULL, NC_NO_ALIAS);
+	tg_run(tg);
+	tg_free(tg);
+}
+
+static void shapes_and_dtypes(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < N_SHAPES; i++)
+		for (int d = 0; d < 3; d++)
+			check(&shapes[i], dtypes[d], dtypes[(d + i) % 3], i);
+}
+
+/* Scores of thousands of either sign: no overflow, and of rows that are small everywhere a sum. */
+static void large(void **state)
+{
+	static const struct shape s = { 1, 1, 1, 200, 300, 64, 64, true, NO_MASK };
+
+	(void)state;
+	for (int d = 0; d < 3; d++) {
+		struct tg *tg = tg_new("attention_large", 5);
+		struct tv *q = input(tg, dtypes[d], 1, 1, s.queries, s.head);
+		struct tv *k = input(tg, dtypes[d], 1, 1, s.keys, s.head);
+		struct tv *v = input(tg, dtypes[d], 1, 1, s.keys, s.width), *y, *lse;
+
+		for (int64_t n = 0; n < q->n; n++)
+			set_input(tg, q, n, n / s.head % 2 ? -100 : 100);
+		for (int64_t n = 0; n < k->n; n++)
+			set_input(tg, k, n, 50 + n / s.head % 7 * 0.5);
+		tg->absolute = absolute(dtypes[d]);
+		tg->tolerance = 1e-5; /* of the sum's logarithm */
+		y = attention(tg, &s, q, k, v, NULL, 0.125f, &lse);
+		tg_output(tg, y, NULL, NC_NO_ALIAS);
+		tg_output(tg, lse, NULL, NC_NO_ALIAS);
+		tg_run(tg);
+		tg_free(tg);
+	}
+}
+
+/* Operands and results in any order of dims, results read by other operations, the sum alone. */
+static void views(void **state)
+{
+	static const struct shape s = { 2, 3, 3, 140, 150, 64, 32, true, NO_MASK };
+	static const uint32_t order[] = { 0, 2, 1, 3 };
+	struct tg *tg = tg_new("attention_views", 6);
+	struct tv *q = tg_input(tg, NC_BF16, SHAPE(2, 140, 3, 64), NULL);
+	struct tv *k = tg_input(tg, NC_BF16, SHAPE(2, 150, 3, 64), NULL);
+	struct tv *v = tg_input(tg, NC_BF16, SHAPE(2, 150, 3, 32), NULL), *y, *lse;
+
+	(void)state;
+	tg->absolute = absolute(NC_BF16);
+	y = attention(tg, &s, tg_permute(tg, q, order), tg_permute(tg, k, order),
+		      tg_permute(tg, v, order), NULL, 0.125f, &lse);
+	tg_output(tg, tg_permute(tg, y, order), NULL, NC_NO_ALIAS);
+	tg_output(tg, tg_unary(tg, NC_NEG, y), NULL, NC_NO_ALIAS);
+	tg_output(tg, tg_unary(tg, NC_NEG, lse), NULL, NC_NO_ALIAS);
+	tg_output(tg, y, NULL, NC_NO_ALIAS);
+	tg_run(tg);
+	tg_free(tg);
+
+	tg = tg_new("attention_lse", 7);
+	q = tg_input(tg, NC_FP32, SHAPE(2, 3, 140, 64), NULL);
+	k = tg_input(tg, NC_FP32, SHAPE(2, 3, 150, 64), DIMS(28800, 9600, 1, 150));
+	v = tg_input(tg, NC_FP32, SHAPE(2, 3, 150, 32), DIMS(14400, 4800, 1, 150));
+	tg->absolute = absolute(NC_FP32);
+	attention(tg, &s, q, k, v, NULL, 0.125f, &lse);
+	tg_output(tg, lse, DIMS(1, 2, 6), NC_NO_ALIAS);
+	tg_run(tg);
+	tg_free(tg);
+}
+
+static nc_value made(nc_graph *g, nc_dtype dtype, uint32_t nd, const int64_t *dims)
+{
+	struct nc_type type = { .dtype = dtype, .ndim = nd };
+
+	memcpy(type.dims, dims, nd * sizeof(*dims));
+	return nc_input(g, &type, NULL);
+}
+
+static void expect(nc_graph *g, int err, const char *text)
+{
+	char error[NC_ERROR_BYTES];
+	struct nc_program program;
+
+	assert_int_equal(nc_compile(g, test_target(), &program, error), err);
+	if (!strstr(error, text))
+		fail_msg("'%s' does not say '%s'", error, text);
+	nc_graph_destroy(g);
+}
+
+static void mistakes(void **state)
+{
+	const struct nc_attention how = { .scale = 1 }, zero = { .scale = 0 },
+				  nan = { .scale = NAN };
+	nc_graph *g;
+	nc_value x;
+
+	(void)state;
+	g = nc_graph_create("head");
+	x = made(g, NC_BF16, SHAPE(2, 64, 129));
+	nc_attention(g, x, x, x, 0, &how);
+	expect(g, -EOPNOTSUPP,
+	       "q bf16[2,64,129], k bf16[2,64,129], v bf16[2,64,129]; heads of 129, at "
+	       "most 128");
+	g = nc_graph_create("keys");
+	x = made(g, NC_BF16, SHAPE(64, 32));
+	nc_attention(g, x, x, made(g, NC_BF16, SHAPE(65, 32)), 0, &how);
+	expect(g, -EINVAL, "attention: q bf16[64,32], k bf16[64,32], v bf16[65,32]");
+	g = nc_graph_create("dtype");
+	x = made(g, NC_INT32, SHAPE(64, 32));
+	nc_attention(g, x, x, x, 0, &how);
+	expect(g, -EOPNOTSUPP, "int32[64,32]");
+	g = nc_graph_create("scale");
+	x = made(g, NC_FP32, SHAPE(64, 32));
+	nc_attention(g, x, x, x, 0, &zero);
+	expect(g, -EINVAL, "scale 0");
+	g = nc_graph_create("nan");
+	x = made(g, NC_FP32, SHAPE(64, 32));
+	nc_attention(g, x, x, x, 0, &nan);
+	expect(g, -EINVAL, "1e-20 to 1e20");
+	g = nc_graph_create("mask");
+	x = made(g, NC_FP32, SHAPE(64, 32));
+	nc_attention(g, x, x, x, made(g, NC_FP32, SHAPE(2, 64, 64)), &how);
+	expect(g, -EINVAL, "mask fp32[2,64,64]");
+	g = nc_graph_create("lse");
+	x = made(g, NC_FP32, SHAPE(64, 32));
+	nc_attention_lse(g, x);
+	expect(g, -EINVAL, "fp32[64,32] is no result of attention");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shapes_and_dtypes),
+		cmocka_unit_test(large),
+		cmocka_unit_test(views),
+		cmocka_unit_test(mistakes),
+	};
+
+	return cmocka_run_group_tests_name("compiler_attention", tests, NULL, NULL);
+}
