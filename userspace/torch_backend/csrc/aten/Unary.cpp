@@ -4,6 +4,7 @@
 #include "Ops.h"
 
 #include <cmath>
+#include <limits>
 
 #include <ATen/ops/abs_ops.h>
 #include <ATen/ops/atan_ops.h>
@@ -17,6 +18,8 @@
 #include <ATen/ops/expm1_ops.h>
 #include <ATen/ops/floor_ops.h>
 #include <ATen/ops/isnan_ops.h>
+#include <ATen/ops/isneginf_ops.h>
+#include <ATen/ops/isposinf_ops.h>
 #include <ATen/ops/log10_ops.h>
 #include <ATen/ops/log1p_ops.h>
 #include <ATen/ops/log2_ops.h>
@@ -146,6 +149,17 @@ Tensor isnan(const Tensor &self)
   return out;
 }
 
+// Whether an element is the infinity of this sign.
+template <int sign>
+Tensor &isInfinity(const Tensor &self, Tensor &out)
+{
+  if (!at::isFloatingType(self.scalar_type()))
+    return out.fill_(false);
+  elementwise(sign < 0 ? "isneginf" : "isposinf", out, {self}, {}, computeType(self.scalar_type()),
+              [](Vs x) { return binary(NC_EQ, x[0], x[0].constant(sign * std::numeric_limits<double>::infinity())); });
+  return out;
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
 {
   NEURON_IMPL("exp.out", exp_out, exp);
@@ -177,6 +191,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
   NEURON_IMPL("bitwise_not.out", bitwise_not_out, bitwiseNot);
   NEURON_IMPL("logical_not.out", logical_not_out, logicalNot);
   NEURON_IMPL("isnan", isnan, isnan);
+  NEURON_IMPL("isneginf.out", isneginf_out, isInfinity<-1>);
+  NEURON_IMPL("isposinf.out", isposinf_out, isInfinity<1>);
 }
 
 }  // namespace
