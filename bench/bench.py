@@ -13,6 +13,7 @@ import json
 import os
 import runpy
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +72,36 @@ def digits_step(device: str) -> Callable[[], Any]:
     return step
 
 
+def gpt_step(device: str) -> Callable[[], Any]:
+    """Forward, backward and AdamW step of a GPT of 3.3 million parameters, 8 x 128 tokens."""
+    torch.manual_seed(0)
+    net = models.Gpt().to(device)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
+    text, following = (torch.randint(models.TOKENS, (8, 128)).to(device) for _ in range(2))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        models.gpt_loss(net(text), following).backward()
+        optimizer.step()
+
+    return step
+
+
+def resnet_step(device: str) -> Callable[[], Any]:
+    """Forward, backward and SGD step of ResNet-18, 8 x 3 x 224 x 224."""
+    torch.manual_seed(0)
+    net = models.ResNet18().to(device)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    images, labels = torch.randn(8, 3, 224, 224).to(device), torch.randint(1000, (8,)).to(device)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(net(images), labels).backward()
+        optimizer.step()
+
+    return step
+
+
 def matmul(size: int, dtype: str) -> Callable[[str], Callable[[], Any]]:
     """Product of two square matrices."""
 
@@ -106,6 +137,8 @@ def small_add(device: str) -> Callable[[], Any]:
 
 CASES: dict[str, Callable[[str], Callable[[], Any]]] = {
     "digits_step": digits_step,
+    "gpt_step": gpt_step,
+    "resnet18_step": resnet_step,
     "matmul_1024_fp32": matmul(1024, "float32"),
     "matmul_1024_bf16": matmul(1024, "bfloat16"),
     "matmul_2048_fp32": matmul(2048, "float32"),
@@ -204,6 +237,9 @@ def main() -> None:
 args = parse(list(CASES))
 threads = limit_processors(args.threads)
 import torch  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).parent))
+import models  # noqa: E402
 
 torch.set_num_threads(threads)
 
