@@ -25,6 +25,7 @@
 #define ISA_MATMUL_K_MAX   128 /* contraction: partitions of both operands */
 #define ISA_MATMUL_M_MAX   128 /* stationary columns, result partitions */
 #define ISA_MATMUL_N_MAX   512 /* moving columns */
+#define ISA_DOUBLE_ROWS    2   /* of each partition, with ISA_MODE_DOUBLE_ROW: K is up to 256 then */
 #define ISA_PART_QUANTUM   32  /* a compute operand starts at partition 0, 32, 64 or 96 */
 #define ISA_TILE_DIMS      4
 #define ISA_DMA_DIMS       5
@@ -70,6 +71,9 @@ enum isa_dtype {
 	ISA_UINT32 = 0x9,
 	ISA_FP32 = 0xa,
 	ISA_INT64 = 0xc,
+	ISA_FP8_E3 = 0xd, /* since 1.2: e3m4, e4m3 and e5m2 with infinities and NaN as IEEE has them: the */
+	ISA_FP8_E4 = 0xe, /* largest numbers are 15.5, 240 and 57344 */
+	ISA_FP8_E5 = 0xf,
 	ISA_FP64 = 0x10, /* ours */
 };
 
@@ -219,6 +223,16 @@ enum isa_act {
 	ISA_ACTS = 30,
 };
 
+/*
+ * Performance modes of a product, in mode; both instructions have the same. DOUBLE_ROW, since 1.2 and
+ * from trn2 on: operands are ISA_FP8_E4 or _E5, and the elements of a partition are two rows, one behind
+ * the other: the result is the sum of the products of the first rows and of the second ones.
+ */
+enum isa_mode {
+	ISA_MODE_NONE = 0,
+	ISA_MODE_DOUBLE_ROW = 1,
+};
+
 #define ISA_SPACE_SBUF 0
 #define ISA_SPACE_PSUM 1
 #define ISA_SPACE_SLOT 2 /* DMA only */
@@ -269,7 +283,8 @@ struct isa_compute {
 	__u8 op1;
 	__u8 compute_type;
 	__u8 n_axes; /* REDUCE: 1..4; dst's last n_axes counts are 1 */
-	__u8 pad0[4];
+	__u8 mode;   /* LOAD_STATIONARY, MATMUL: ISA_MODE_* */
+	__u8 pad0[3];
 	__le64 imm0; /* bits of the compute type: float in the low 32, int32 sign extended, int64, double */
 	__le64 imm1;
 	struct isa_column vec0; /* s0 instead of imm0 with ISA_F_VEC0 */
@@ -398,6 +413,9 @@ static inline __u32 isa_dtype_bytes(__u32 dtype)
 	switch (dtype) {
 	case ISA_INT8:
 	case ISA_UINT8:
+	case ISA_FP8_E3:
+	case ISA_FP8_E4:
+	case ISA_FP8_E5:
 		return 1;
 	case ISA_INT16:
 	case ISA_UINT16:
@@ -415,6 +433,19 @@ static inline __u32 isa_dtype_bytes(__u32 dtype)
 	default:
 		return 0;
 	}
+}
+
+/* Whether a dtype is an 8-bit float. */
+static inline int isa_is_fp8(__u32 dtype)
+{
+	return dtype >= ISA_FP8_E3 && dtype <= ISA_FP8_E5;
+}
+
+/* Whether a dtype is a float of any size. */
+static inline int isa_is_float(__u32 dtype)
+{
+	return dtype == ISA_FP32 || dtype == ISA_BF16 || dtype == ISA_FP16 || dtype == ISA_FP64 ||
+	       isa_is_fp8(dtype);
 }
 
 /* Whether an instruction is a transfer, which a DMA queue makes. */

@@ -427,8 +427,8 @@ static bool keeps_bits(const struct nm_compute *c)
 {
 	if (c->ct == ISA_CT_BITS)
 		return true;
-	return c->ct == ISA_CT_F32 && c->src0.dtype == c->dst.dtype &&
-	       (c->dst.dtype == ISA_FP32 || c->dst.dtype == ISA_BF16 || c->dst.dtype == ISA_FP16);
+	return c->ct == ISA_CT_F32 && c->src0.dtype == c->dst.dtype && isa_is_float(c->dst.dtype) &&
+	       c->dst.bytes <= sizeof(float);
 }
 
 void nm_exec_elementwise(struct nm_exec *x, unsigned int opcode, const struct nm_compute *c)

@@ -149,7 +149,7 @@ static unsigned int compute_spans(struct nm_replay *r, const struct nm_inst *ins
 	unsigned int dst_parts = c->nparts, n = 0;
 
 	if (inst->opcode == ISA_LOAD_STATIONARY)
-		r->load_m = c->n;
+		r->load_m = c->n / c->rows;
 	if (inst->opcode == ISA_MATMUL)
 		dst_parts = r->load_m;
 	else if (inst->opcode == ISA_TRANSPOSE)

@@ -172,7 +172,8 @@ static int decode_copy(const uint8_t *image, uint32_t arch, struct nm_program **
 	const struct nprog_header *h = (const struct nprog_header *)image;
 	struct nm_decoder d = { .fault = fault,
 				.timing = nm_timing_of(arch),
-				.sbuf_bytes = nm_sbuf_bytes(arch) };
+				.sbuf_bytes = nm_sbuf_bytes(arch),
+				.arch = arch };
 	struct nm_slot_need *need;
 	struct nm_program *p;
 	struct nm_inst *inst;

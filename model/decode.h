@@ -80,6 +80,7 @@ struct nm_compute {
 	bool buffered; /* dst overlaps a source: read a whole partition before writing */
 	bool apart; /* partitions do not meet: they may be processed in any order, and at once */
 	uint32_t n; /* elements of a partition: product of nest */
+	uint8_t rows; /* LOAD_STATIONARY, MATMUL: of the operand in each partition, one behind the other */
 	struct nm_nest nest; /* of src0 and, but for the tensor engine, the other operands */
 	/* Of dst where it differs: tensor engine, BN_*, gathers and the like; of the ISA_TOP values of MAX8
 	 * and the like; of src1 in N_GATHER. */
@@ -195,12 +196,14 @@ struct nm_decoder {
 	struct nm_program *program;
 	const struct nm_timing *timing;
 	uint32_t sbuf_bytes; /* a partition */
+	uint32_t arch; /* NEURON_ARCH_* */
 	struct nm_fault *fault;
 	unsigned int engine;
 	uint32_t pc;
 	uint8_t opcode;
-	uint32_t load_k, load_m; /* stationary operand of the tensor stream; 0: none */
-	bool load_fp32;
+	uint32_t load_k,
+		load_m; /* stationary operand of the tensor stream, partitions and columns; 0: none */
+	uint8_t load_mode; /* its ISA_MODE_* */
 	uint32_t dst_rights; /* that a transfer needs of its destination slot */
 	uint32_t cumulated; /* partitions that the vector stream holds a cumulative result of */
 	uint32_t matmul_cycles; /* of the instruction before, for hiding loads */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "decode.h"
+#include "neuron_pci.h"
 #include "timing.h"
 
 #define ENGINE(e) (1u << (e))
@@ -20,9 +21,6 @@
 #define SPACE(s) (1u << (s))
 #define SBUF	 SPACE(ISA_SPACE_SBUF)
 #define PSUM	 SPACE(ISA_SPACE_PSUM)
-
-/* Dtypes that the tensor engine multiplies. */
-#define FLOATS (1u << ISA_FP32 | 1u << ISA_BF16 | 1u << ISA_FP16)
 
 struct body {
 	struct nm_decoder *d;
@@ -114,10 +112,10 @@ static int check_imm(struct body *b, uint64_t imm)
 	return 0;
 }
 
-/* A dtype that is known. */
+/* A float of any size. */
 static int check_float(struct body *b, unsigned int dtype)
 {
-	return FLOATS >> dtype & 1 ? 0 : bad(b, dtype, ISA_FP32);
+	return isa_is_float(dtype) ? 0 : bad(b, dtype, ISA_FP32);
 }
 
 static int same_dtype(struct body *b)
@@ -723,6 +721,8 @@ int nm_decode_compute(struct nm_decoder *d, const struct isa_inst *in, struct nm
 	ret = expect_zero(&b, in->compute.pad0, sizeof(in->compute.pad0));
 	if (ret)
 		return ret;
+	if (in->compute.mode && in->opcode != ISA_LOAD_STATIONARY && in->opcode != ISA_MATMUL)
+		return bad(&b, in->compute.mode, ISA_MODE_NONE);
 	c->op0 = in->compute.op0;
 	c->op1 = in->compute.op1;
 	c->ct = in->compute.compute_type;
@@ -731,8 +731,9 @@ int nm_decode_compute(struct nm_decoder *d, const struct isa_inst *in, struct nm
 	if (ret)
 		return ret;
 	c->apart = is_parallel(in->opcode) && is_apart(c);
-	d->matmul_cycles =
-		in->opcode == ISA_MATMUL ? nm_matmul_cycles(c->n, c->src0.dtype == ISA_FP32) : 0;
+	d->matmul_cycles = in->opcode == ISA_MATMUL ?
+				   nm_matmul_cycles(c->n / c->rows, c->src0.dtype == ISA_FP32) :
+				   0;
 	nm_time_compute(d->timing, out, c, d->engine, hidden);
 	return 0;
 }

@@ -87,7 +87,7 @@ static int decode_rng(struct body *b)
 
 	if (ret)
 		return ret;
-	if (FLOATS >> dtype & 1 || b->c->dst.bytes == 8)
+	if (isa_is_float(dtype) || b->c->dst.bytes == 8)
 		return bad(b, dtype, ISA_UINT32);
 	return 0;
 }
@@ -122,7 +122,7 @@ static int check_probability(struct body *b)
 		return as_float(in->imm0) >= 0 && as_float(in->imm0) <= 1 ? 0 :
 									    bad(b, in->imm0, ONE);
 	/* nki.isa.dropout: fp32 for integers, any float for floats. */
-	if (FLOATS >> in->src0.dtype & 1)
+	if (isa_is_float(in->src0.dtype))
 		return check_float(b, in->vec0.dtype);
 	return in->vec0.dtype == ISA_FP32 ? 0 : bad(b, in->vec0.dtype, ISA_FP32);
 }

@@ -30,8 +30,8 @@ static void unmap(void *p, size_t size)
 		munmap(p, size);
 }
 
-#define STATIONARY_BYTES (sizeof(float) * ISA_MATMUL_K_MAX * ISA_MATMUL_M_MAX)
-#define MOVING_BYTES	 (sizeof(float) * ISA_MATMUL_K_MAX * ISA_MATMUL_N_MAX)
+#define STATIONARY_BYTES (sizeof(float) * NM_GEMM_K_MAX * ISA_MATMUL_M_MAX)
+#define MOVING_BYTES	 (sizeof(float) * NM_GEMM_K_MAX * ISA_MATMUL_N_MAX)
 #define PRODUCT_BYTES	 (sizeof(float) * ISA_MATMUL_M_MAX * ISA_MATMUL_N_MAX)
 #define BUFFER_BYTES	 (sizeof(uint64_t) * NM_TILE_ELEMS)
 

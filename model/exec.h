@@ -36,7 +36,7 @@ struct nm_exec {
 	uint8_t *mem[2]; /* by ISA_SPACE_*: SBUF and PSUM with their pitches */
 	uint64_t *buffer[NM_BUFFERS]; /* scratch: NM_TILE_ELEMS elements of 8 bytes each */
 	const struct nm_pairs *pairs; /* NULL: this CPU has no products of bf16 */
-	void *stationary; /* [load_k][load_m], packed for the product */
+	void *stationary; /* [load_k][load_m], packed for the product; rows of a partition are a whole K apart */
 	void *moving; /* [K][N] or pairs, when the operand cannot be used in place */
 	float *product; /* [M][N] */
 	uint32_t load_k, load_m;

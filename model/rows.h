@@ -22,6 +22,7 @@
 #define NM_GEMM_PACK 8 /* columns of the stationary operand that are packed together */
 /* A product in parts of so many columns has no more panels than one in a whole, for any vectors. */
 #define NM_GEMM_PANEL 48
+#define NM_GEMM_K_MAX (ISA_MATMUL_K_MAX * ISA_DOUBLE_ROWS)
 
 typedef void (*nm_row2)(void *d, const void *a, const void *b, size_t n);
 

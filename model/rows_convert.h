@@ -87,6 +87,62 @@ static inline uint16_t f32_to_fp16(float x)
 }
 
 /*
+ * 8-bit floats: exp_bits of exponent and man_bits of fraction, the largest exponent for infinity and
+ * NaN. All of them, subnormal ones too, are normal in fp32.
+ */
+#define FP8_BIAS_UP(exp_bits) (128u - (1u << ((exp_bits) - 1))) /* to the exponent of fp32 */
+
+static inline float fp8_to_f32(uint8_t h, unsigned int exp_bits, unsigned int man_bits)
+{
+	const uint32_t up = FP8_BIAS_UP(exp_bits) << 23, inf = ((1u << exp_bits) - 1) << 23;
+	uint32_t sign = (uint32_t)(h & 0x80u) << 24;
+	uint32_t mag = (uint32_t)(h & 0x7fu) << (23 - man_bits);
+	uint32_t special = 0x7f800000u | (mag & 0x7fffffu ? 0x400000u | (mag & 0x7fffffu) : 0);
+	/* Subnormal: the fraction as a number of the least normal exponent, less one there. */
+	float sub = bits_f32(mag + up + (1u << 23)) - bits_f32(up + (1u << 23));
+	uint32_t u = mag >= inf ? special : mag >= 1u << 23 ? mag + up : f32_bits(sub);
+
+	return bits_f32(u | sign);
+}
+
+static inline uint8_t f32_to_fp8(float x, unsigned int exp_bits, unsigned int man_bits)
+{
+	const unsigned int shift = 23 - man_bits;
+	const uint32_t up = FP8_BIAS_UP(exp_bits) << 23;
+	const uint32_t inf = ((1u << exp_bits) - 1) << man_bits;
+	/* Of this exponent the last place of fp32 is the least subnormal, so that the FPU rounds to it. */
+	const uint32_t unit = (FP8_BIAS_UP(exp_bits) + 24 - man_bits) << 23;
+	uint32_t u = f32_bits(x);
+	uint32_t sign = u >> 24 & 0x80u;
+	uint32_t mag = u & 0x7fffffffu;
+	uint32_t nan = inf | 1u << (man_bits - 1) | (mag >> shift & ((1u << man_bits) - 1));
+	uint32_t normal = (mag + (1u << (shift - 1)) - 1 + (mag >> shift & 1) - up) >> shift;
+	uint32_t sub = f32_bits(bits_f32(mag) + bits_f32(unit)) - unit;
+	uint32_t h = mag > 0x7f800000u	   ? nan :
+		     mag < up + (1u << 23) ? sub :
+		     normal > inf	   ? inf :
+					     normal;
+
+	return (uint8_t)(h | sign);
+}
+
+#define FP8_DTYPE(t, exp_bits, man_bits)                  \
+	static inline float t##_to_f32(uint8_t h)         \
+	{                                                 \
+		return fp8_to_f32(h, exp_bits, man_bits); \
+	}                                                 \
+	static inline uint8_t f32_to_##t(float x)         \
+	{                                                 \
+		return f32_to_fp8(x, exp_bits, man_bits); \
+	}
+
+FP8_DTYPE(e3m4, 3, 4)
+FP8_DTYPE(e4m3, 4, 3)
+FP8_DTYPE(e5m2, 5, 2)
+
+#undef FP8_DTYPE
+
+/*
  * Double to the float next to it away from even: the last bit says whether the rest was not zero, so
  * that rounding once more to 11 bits or fewer is right.
  */
@@ -104,7 +160,7 @@ static inline float f64_to_f32_odd(double x)
 	return bits_f32(u | 1u);
 }
 
-/* The same for integers: 45 bits are kept, more than any 2-byte type has. */
+/* The same for integers: 45 bits are kept, more than any smaller float has. */
 static inline float i64_to_f32_odd(int64_t v)
 {
 	uint64_t mag = v < 0 ? -(uint64_t)v : (uint64_t)v;
@@ -174,20 +230,24 @@ INTEGER_DTYPE(u64, uint64_t)
 
 #undef INTEGER_DTYPE
 
-#define HALF_DTYPE(t)                                                                  \
-	VIA(load_f32_##t, float, uint16_t, t##_to_f32(x))                              \
-	VIA(load_f64_##t, double, uint16_t, t##_to_f32(x))                             \
-	VIA(load_i32_##t, int32_t, uint16_t, f32_to_i32(t##_to_f32(x)))                \
-	VIA(load_i64_##t, int64_t, uint16_t, f32_to_i64(t##_to_f32(x)))                \
-	VIA(store_##t##_f32, uint16_t, float, f32_to_##t(x))                           \
-	VIA(store_##t##_f64, uint16_t, double, f32_to_##t(f64_to_f32_odd(x)))          \
-	VIA(store_##t##_i32, uint16_t, int32_t, f32_to_##t(f64_to_f32_odd((double)x))) \
-	VIA(store_##t##_i64, uint16_t, int64_t, f32_to_##t(i64_to_f32_odd(x)))
+/* Floats smaller than fp32. */
+#define SMALL_DTYPE(t, type)                                                       \
+	VIA(load_f32_##t, float, type, t##_to_f32(x))                              \
+	VIA(load_f64_##t, double, type, t##_to_f32(x))                             \
+	VIA(load_i32_##t, int32_t, type, f32_to_i32(t##_to_f32(x)))                \
+	VIA(load_i64_##t, int64_t, type, f32_to_i64(t##_to_f32(x)))                \
+	VIA(store_##t##_f32, type, float, f32_to_##t(x))                           \
+	VIA(store_##t##_f64, type, double, f32_to_##t(f64_to_f32_odd(x)))          \
+	VIA(store_##t##_i32, type, int32_t, f32_to_##t(f64_to_f32_odd((double)x))) \
+	VIA(store_##t##_i64, type, int64_t, f32_to_##t(i64_to_f32_odd(x)))
 
-HALF_DTYPE(bf16)
-HALF_DTYPE(fp16)
+SMALL_DTYPE(bf16, uint16_t)
+SMALL_DTYPE(fp16, uint16_t)
+SMALL_DTYPE(e3m4, uint8_t)
+SMALL_DTYPE(e4m3, uint8_t)
+SMALL_DTYPE(e5m2, uint8_t)
 
-#undef HALF_DTYPE
+#undef SMALL_DTYPE
 
 VIA(load_f32_f32, float, float, x)
 VIA(load_f64_f32, double, float, x)

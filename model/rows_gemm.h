@@ -125,7 +125,7 @@ static void row_gemm(float *c, ptrdiff_t cpitch, const void *packed, const void 
 		     bool accumulate)
 {
 	const float *a = packed, *b = moving;
-	float edge[ISA_MATMUL_K_MAX * GEMM_WIDTH];
+	float edge[NM_GEMM_K_MAX * GEMM_WIDTH];
 
 	for (unsigned int j = 0; j < n; j += GEMM_WIDTH) {
 		unsigned int cols = n - j < GEMM_WIDTH ? n - j : GEMM_WIDTH;

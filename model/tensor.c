@@ -46,14 +46,15 @@ static bool load_pairs(struct nm_exec *x, const struct nm_compute *c)
 
 void nm_exec_load_stationary(struct nm_exec *x, const struct nm_compute *c)
 {
-	float row[ISA_MATMUL_M_MAX] = { 0 };
+	float row[ISA_MATMUL_M_MAX * ISA_DOUBLE_ROWS + NM_GEMM_PACK] = { 0 };
 
-	x->load_k = c->nparts;
-	x->load_m = c->n;
+	x->load_k = c->nparts * c->rows;
+	x->load_m = c->n / c->rows;
 	x->load_pairs = x->pairs && c->src0.dtype == ISA_BF16 && load_pairs(x, c);
 	for (unsigned int k = 0; k < c->nparts && !x->load_pairs; k++) {
 		nm_fetch(x, ISA_CT_F32, &c->src0, &c->nest, k, row);
-		pack(x, row, k, c->nparts);
+		for (unsigned int r = 0; r < c->rows; r++)
+			pack(x, row + r * x->load_m, r * c->nparts + k, x->load_k);
 	}
 }
 
@@ -83,6 +84,7 @@ static void unpair(struct nm_exec *x)
 struct product {
 	struct nm_exec *x;
 	const struct nm_compute *c;
+	unsigned int n; /* columns */
 	unsigned int parts;
 	bool pairs;
 	bool made; /* the moving operand is as the product wants it */
@@ -97,9 +99,9 @@ struct product {
 /* First column of a part; that of the next one is its end. */
 static unsigned int first_column(const struct product *p, unsigned int part)
 {
-	unsigned int panels = p->c->n / NM_GEMM_PANEL;
+	unsigned int panels = p->n / NM_GEMM_PANEL;
 
-	return part == p->parts ? p->c->n : panels * part / p->parts * NM_GEMM_PANEL;
+	return part == p->parts ? p->n : panels * part / p->parts * NM_GEMM_PANEL;
 }
 
 static bool is_packed(const struct nm_compute *c, size_t bytes)
@@ -135,6 +137,21 @@ static bool gather_pairs(const struct product *p)
 	return true;
 }
 
+/* The moving operand of several rows a partition as fp32, in the order of the stationary one. */
+static void gather_rows(const struct product *p)
+{
+	float rows[ISA_MATMUL_N_MAX * ISA_DOUBLE_ROWS];
+	const struct nm_compute *c = p->c;
+	float *out = p->x->moving;
+
+	for (unsigned int k = 0; k < c->nparts; k++) {
+		nm_fetch(p->x, ISA_CT_F32, &c->src0, &c->nest, k, rows);
+		for (unsigned int r = 0; r < c->rows; r++)
+			memcpy(out + (size_t)(r * c->nparts + k) * p->n, rows + r * p->n,
+			       p->n * sizeof(*rows));
+	}
+}
+
 /* The moving operand as fp32, where it lies if it can be used there. */
 static void take_fp32(struct product *p)
 {
@@ -148,6 +165,10 @@ static void take_fp32(struct product *p)
 	if (c->src0.dtype == ISA_FP32 && is_packed(c, sizeof(float))) {
 		p->moving = nm_operand_ptr(x, &c->src0, 0);
 		p->pitch = NM_SBUF_PITCH / sizeof(float);
+		return;
+	}
+	if (c->rows > 1) {
+		gather_rows(p);
 		return;
 	}
 	for (unsigned int k = 0; k < x->load_k; k++)
@@ -180,7 +201,7 @@ static void put_row(const struct nm_exec *x, const struct nm_compute *c, unsigne
 	unsigned int inner = c->dst_nest.ndim - 1u;
 	uint32_t row = c->dst_nest.count[inner];
 	bool accumulate = c->flags & ISA_F_ACCUM;
-	const float *in = x->product + (size_t)m * c->n;
+	const float *in = x->product + (size_t)m * (c->n / c->rows);
 	uint8_t *dst = nm_operand_ptr(x, &c->dst, m);
 	uint32_t idx[ISA_TILE_DIMS] = { 0 };
 
@@ -201,12 +222,13 @@ static void put_row(const struct nm_exec *x, const struct nm_compute *c, unsigne
 void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c)
 {
 	bool direct = c->dst_nest.ndim == 1 && c->dst.step[0] == sizeof(float);
-	struct product p = { .x = x, .c = c, .parts = 1, .moving = x->moving, .pitch = c->n };
+	struct product p = { .x = x, .c = c, .n = c->n / c->rows, .parts = 1, .moving = x->moving };
 
-	if ((size_t)x->load_k * x->load_m * c->n >= DIVIDE_MACS)
+	p.pitch = p.n;
+	if ((size_t)x->load_k * x->load_m * p.n >= DIVIDE_MACS)
 		p.parts = nm_team_threads();
 	p.result = direct ? (float *)nm_operand_ptr(x, &c->dst, 0) : x->product;
-	p.result_pitch = direct ? NM_PSUM_PITCH / (ptrdiff_t)sizeof(float) : c->n;
+	p.result_pitch = direct ? NM_PSUM_PITCH / (ptrdiff_t)sizeof(float) : p.n;
 	p.accumulate = direct && c->flags & ISA_F_ACCUM;
 	p.pairs = x->load_pairs && c->src0.dtype == ISA_BF16;
 	if (p.pairs && !is_packed(c, sizeof(uint16_t)))

@@ -62,6 +62,7 @@ static const struct nm_timing trn3 = {
 	.vector_inputs = 1,
 	.scalar_half = 2,
 	.vector_half = true,
+	.fp8_half = true,
 };
 
 const struct nm_timing *nm_timing_of(uint32_t arch)
@@ -137,9 +138,10 @@ void nm_time_control(const struct nm_timing *t, struct nm_inst *inst, unsigned i
 	inst->latency_ps = 0;
 }
 
-static bool is_half(const struct nm_operand *o)
+static bool is_half(const struct nm_timing *t, const struct nm_operand *o)
 {
-	return o->bytes == 0 || o->dtype == ISA_BF16 || o->dtype == ISA_FP16;
+	return o->bytes == 0 || o->dtype == ISA_BF16 || o->dtype == ISA_FP16 ||
+	       (t->fp8_half && isa_is_fp8(o->dtype));
 }
 
 static bool is_packed(const struct nm_operand *o, unsigned int ndim)
@@ -154,9 +156,9 @@ static bool is_strided(const struct nm_operand *o, unsigned int ndim)
 	return step > STRIDE_LIMIT || step < -STRIDE_LIMIT;
 }
 
-static bool all_half(const struct nm_compute *c)
+static bool all_half(const struct nm_timing *t, const struct nm_compute *c)
 {
-	return is_half(&c->dst) && is_half(&c->src0) && is_half(&c->src1);
+	return is_half(t, &c->dst) && is_half(t, &c->src0) && is_half(t, &c->src1);
 }
 
 /* NKI Trainium2 guide: with 2-byte floats only, copies and tensor_scalar take a quarter of the time
@@ -190,7 +192,7 @@ static uint64_t vector_cycles(const struct nm_timing *t, const struct nm_inst *i
 			      const struct nm_compute *c)
 {
 	unsigned int nd = c->nest.ndim;
-	unsigned int speed = t->vector_half && all_half(c) ? vector_speed(inst, c) : 1;
+	unsigned int speed = t->vector_half && all_half(t, c) ? vector_speed(inst, c) : 1;
 	uint64_t n = (uint64_t)c->n * (c->src0.bytes && c->src1.bytes ? t->vector_inputs : 1);
 
 	if (takes_a_row(inst->opcode))
@@ -205,7 +207,7 @@ static uint64_t vector_cycles(const struct nm_timing *t, const struct nm_inst *i
 
 static uint64_t scalar_cycles(const struct nm_timing *t, const struct nm_compute *c)
 {
-	unsigned int speed = all_half(c) ? t->scalar_half : 1;
+	unsigned int speed = all_half(t, c) ? t->scalar_half : 1;
 
 	return (c->n + speed - 1) / speed + (c->flags & ISA_F_ACCUM ? ACCUMULATOR_CYCLES : 0);
 }
@@ -278,13 +280,14 @@ static void time_tensor(const struct nm_timing *t, struct nm_inst *inst, const s
 {
 	uint64_t cycles;
 
+	/* NKI Trainium2 guide: double rows take as long as single ones. */
 	if (inst->opcode == ISA_LOAD_STATIONARY)
-		cycles = c->n > hidden_cycles ? c->n - hidden_cycles : 0;
+		cycles = c->n / c->rows > hidden_cycles ? c->n / c->rows - hidden_cycles : 0;
 	else if (inst->opcode == ISA_TRANSPOSE)
 		cycles = (uint64_t)nm_matmul_cycles(c->n, false) *
 			 (c->src0.bytes == 4 ? t->transpose_4byte : 1);
 	else
-		cycles = nm_matmul_cycles(c->n, c->src0.dtype == ISA_FP32);
+		cycles = nm_matmul_cycles(c->n / c->rows, c->src0.dtype == ISA_FP32);
 	/* The array is pipelined: its latency delays effects, not the next one. */
 	inst->busy_ps = cycles_ps(t, cycles + 1, ISA_TENSOR);
 	inst->latency_ps = cycles_ps(t, ACCESS_CYCLES, ISA_TENSOR);

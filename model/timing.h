@@ -29,6 +29,7 @@ struct nm_timing {
 	uint8_t vector_inputs; /* cycles an element of a vector instruction with two inputs */
 	uint8_t scalar_half; /* elements a cycle of the scalar engine, 2-byte floats */
 	bool vector_half; /* the vector engine is faster with 2-byte floats */
+	bool fp8_half; /* 8-bit floats are as fast as those of 2 bytes, on the vector and scalar engine */
 	bool sbuf_port; /* vector and gpsimd share a port of SBUF */
 	bool psum_port; /* vector and scalar share one of PSUM, not only its banks */
 };

@@ -626,6 +626,37 @@ static void sums_do_not_mix(void **state)
 	}
 }
 
+/* Of double rows half of the columns are results. */
+static void double_rows_have_half_the_results(void **state)
+{
+	struct rig *r = *state;
+
+	for (unsigned int part0 = 0; part0 < 96; part0 += 32) {
+		struct program *p = new_program();
+		struct isa_tile rows = asm_row(ISA_SPACE_SBUF, ISA_FP8_E4, 0, 128, 0, 128);
+		struct isa_inst *in;
+		struct exi_record rec;
+
+		asm_update(set(p, ISA_VECTOR, sbuf(0, ROW)), 0, 1);
+		in = asm_inst(p, ISA_TENSOR, ISA_LOAD_STATIONARY);
+		in->compute.src0 = rows;
+		in->compute.mode = ISA_MODE_DOUBLE_ROW;
+		asm_wait(in, 0, 1);
+		in = matmul(p, asm_row(ISA_SPACE_PSUM, ISA_FP32, 0, 64, 0, 64), false);
+		in->compute.src0 = rows;
+		in->compute.mode = ISA_MODE_DOUBLE_ROW;
+		asm_update(in, 1, 1);
+		in = copy(p, ISA_SCALAR, asm_row(ISA_SPACE_SBUF, ISA_FP32, part0, 32, BYTES, 64),
+			  asm_row(ISA_SPACE_PSUM, ISA_FP32, part0, 32, 0, 64));
+		asm_wait(in, 1, 1);
+		rec = run(r, p);
+		if (part0 < 64)
+			assert_ok(rec);
+		else
+			assert_found(&rec, EXI_FAULT_UNINITIALISED, ISA_SCALAR, 0, EXI_OTHER_NONE);
+	}
+}
+
 /* --- the mode ------------------------------------------------------------------------------------ */
 
 /* Same results and times; a race changes neither. */
@@ -724,6 +755,7 @@ int main(void)
 		TEST(sums_need_a_start),
 		TEST(sums_are_read_at_their_end),
 		TEST(sums_do_not_mix),
+		TEST(double_rows_have_half_the_results),
 		TEST(results_do_not_change),
 		TEST(warnings_let_launches_succeed),
 		cmocka_unit_test(words),

@@ -176,7 +176,8 @@ static void test_compute_fields(void **state)
 	EXPECT(COMPUTE, i->compute.compute_type = ISA_CT_I64, OPERAND, ISA_CT_I64, 3);
 	EXPECT(COMPUTE, i->compute.compute_type = ISA_CT_I32, OPERAND, ISA_ADD, ISA_CT_I32);
 	EXPECT(COMPUTE, i->compute.n_axes = 1, OPERAND, 1, 0);
-	EXPECT(COMPUTE, i->compute.pad0[3] = 1, OPERAND, 1, 0);
+	EXPECT(COMPUTE, i->compute.pad0[2] = 1, OPERAND, 1, 0);
+	EXPECT(COMPUTE, i->compute.mode = ISA_MODE_DOUBLE_ROW, OPERAND, ISA_MODE_DOUBLE_ROW, 0);
 	EXPECT(COMPUTE, i->compute.imm0 = 1ull << 32, OPERAND, 1ull << 32, UINT32_MAX);
 	EXPECT(COMPUTE, i->compute.imm1 = 7, OPERAND, 7, 0);
 	EXPECT(COMPUTE, i->compute.vec0.offset = 4, OPERAND, 4, 0);

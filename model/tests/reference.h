@@ -47,6 +47,12 @@ static inline struct format ref_format(unsigned int dtype)
 		return (struct format){ true, true, 16, 11, -14 };
 	case ISA_FP32:
 		return (struct format){ true, true, 32, 24, -126 };
+	case ISA_FP8_E3:
+		return (struct format){ true, true, 8, 5, -2 };
+	case ISA_FP8_E4:
+		return (struct format){ true, true, 8, 4, -6 };
+	case ISA_FP8_E5:
+		return (struct format){ true, true, 8, 3, -14 };
 	default:
 		return (struct format){ true, true, 64, 53, -1022 };
 	}

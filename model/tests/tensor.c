@@ -169,16 +169,18 @@ static void matmul_round(struct bench *b, uint32_t k, uint32_t m, uint32_t n, un
 
 static void test_matmul(void **state)
 {
-	static const uint8_t floats[] = { ISA_FP32, ISA_BF16, ISA_FP16 };
+	enum { N = 6 };
+	static const uint8_t floats[N] = { ISA_FP32,   ISA_BF16,   ISA_FP16,
+					   ISA_FP8_E3, ISA_FP8_E4, ISA_FP8_E5 };
 	struct bench *b = *state;
 
-	for (unsigned int i = 0; i < 9; i++)
-		matmul_round(b, 128, 128, 512, floats[i % 3], floats[i / 3], true);
+	for (unsigned int i = 0; i < N * N; i++)
+		matmul_round(b, 128, 128, 512, floats[i % N], floats[i / N], true);
 	for (unsigned int i = 0; i < 120; i++) {
 		uint32_t k = upto(b, 128), m = upto(b, 128), n = upto(b, i % 4 ? 100 : 512);
-		unsigned int dtype = floats[rnd(b) % 3];
+		unsigned int dtype = floats[rnd(b) % N];
 
-		matmul_round(b, k, m, n, dtype, floats[rnd(b) % 3], i % 2);
+		matmul_round(b, k, m, n, dtype, floats[rnd(b) % N], i % 2);
 	}
 	for (uint32_t n = 1; n <= 50; n++)
 		matmul_round(b, 3, 1 + n % 17, n, ISA_FP32, ISA_FP32, true);

@@ -7,24 +7,25 @@
 #include "table.h"
 
 static const struct name dtypes[] = {
-	{ "uint64", ISA_UINT64 },
-	{ "int8", ISA_INT8 },
-	{ "uint8", ISA_UINT8 },
-	{ "int16", ISA_INT16 },
-	{ "uint16", ISA_UINT16 },
-	{ "bf16", ISA_BF16 },
-	{ "fp16", ISA_FP16 },
-	{ "int32", ISA_INT32 },
-	{ "uint32", ISA_UINT32 },
-	{ "fp32", ISA_FP32 },
-	{ "int64", ISA_INT64 },
-	{ "fp64", ISA_FP64 },
-	{ NULL, 0 },
+	{ "uint64", ISA_UINT64 }, { "int8", ISA_INT8 },
+	{ "uint8", ISA_UINT8 },	  { "int16", ISA_INT16 },
+	{ "uint16", ISA_UINT16 }, { "bf16", ISA_BF16 },
+	{ "fp16", ISA_FP16 },	  { "int32", ISA_INT32 },
+	{ "uint32", ISA_UINT32 }, { "fp32", ISA_FP32 },
+	{ "int64", ISA_INT64 },	  { "fp8_e3", ISA_FP8_E3 },
+	{ "fp8_e4", ISA_FP8_E4 }, { "fp8_e5", ISA_FP8_E5 },
+	{ "fp64", ISA_FP64 },	  { NULL, 0 },
 };
 
 static const struct name compute_types[] = {
 	{ "f32", ISA_CT_F32 }, { "i32", ISA_CT_I32 },	{ "i64", ISA_CT_I64 },
 	{ "f64", ISA_CT_F64 }, { "bits", ISA_CT_BITS }, { NULL, 0 },
+};
+
+static const struct name modes[] = {
+	{ "none", ISA_MODE_NONE },
+	{ "double_row", ISA_MODE_DOUBLE_ROW },
+	{ NULL, 0 },
 };
 
 static const struct name alu[] = {
@@ -240,6 +241,7 @@ ROW(flag_names, 1, PART_FLAGS, flags);
 ROW(alu_name, 1, PART_NAMES, alu);
 ROW(act_name, 1, PART_NAMES, act);
 ROW(compute_name, 1, PART_NAMES, compute_types);
+ROW(mode_name, 1, PART_NAMES, modes);
 ROW(oob_name, 1, PART_NAMES, oob);
 ROW(order_name, 1, PART_NAMES, orders);
 ROW(kind_name, 1, PART_NAMES, kinds);
@@ -277,6 +279,7 @@ const struct operand asm_inst_operands[] = {
 	INST("op0", compute.op0, IN_ALU, alu_name),
 	INST("op1", compute.op1, IN_COMPUTE, alu_name),
 	INST("axes", compute.n_axes, IN_COMPUTE, byte),
+	INST("mode", compute.mode, IN_COMPUTE, mode_name),
 	INST("dst", compute.dst, IN_COMPUTE, tile),
 	INST("src0", compute.src0, IN_COMPUTE, tile),
 	INST("src1", compute.src1, IN_SRC1, tile),
