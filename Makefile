@@ -47,7 +47,7 @@ kunit: ## the driver's KUnit suites
 	$(Q)$(RUN) tests/kunit
 
 bench: build ## times against PyTorch's CPU backend, and of the ioctls in the VM
-	$(Q)$(RUN) env PYTHONPATH=$(B)/python python3 bench/bench.py
+	$(Q)$(RUN) env PYTHONPATH=$(B)/python python3 bench/bench.py --history
 	$(Q)$(RUN) tests/vm/modules
 	$(Q)$(RUN) tests/vm/run -- sh -c 'modprobe neuron && $(B)/tests/ioctl_bench'
 

@@ -5,7 +5,9 @@ Each case runs on both devices in alternating rounds, so that what else the mach
 A round repeats the case until it takes long enough to time and ends when the device is done. Printed
 are the median of the rounds, the spread (10th to 90th percentile) and the ratio neuron / CPU, below 1
 when neuron is faster; then a JSON object a line with the same numbers in seconds. On the virtual
-Trainium these are times of the model; device_s is what the device would have taken.
+Trainium these are times of the model; device_s is what the device would have taken. With --history
+each row also says how neuron's time compares with the median of earlier runs, and SLOWER if a case
+has lost more than a fifth: see history.py.
 """
 
 import argparse
@@ -36,6 +38,8 @@ def parse(names: list[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=0, help="processors to use (default all that this process may)")
     parser.add_argument("--rounds", type=int, default=9, help="rounds a device (default 9)")
     parser.add_argument("--round-ms", type=float, default=100, help="shortest round, in ms (default 100)")
+    parser.add_argument("--history", nargs="?", const="", metavar="FILE",
+                        help="compare with the runs in FILE and add this one (default: see history.py)")  # fmt: skip
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"only these cases, of {', '.join(names)}")
     args = parser.parse_args()
     for name in args.cases:
@@ -225,12 +229,21 @@ def main() -> None:
     facts = neuron.get_device_properties()
     print(f"{threads} processors; {facts.name}{', virtual' if facts.virtual else ''}, {facts.transport} transport")
     print(f"{'':20} {'CPU: median (spread)':32} {'neuron: median (spread)':32} {'ratio':>8} {'device':>10}")
-    results = []
+    path = None if args.history is None else history.path_of(args.history)
+    former = history.load(path) if path else []
+    results, lines, slower = [], [], []
     for name in args.cases or CASES:
         results.append(measure(name, args.rounds, args.round_ms / 1e3))
-        print(row(results[-1]), flush=True)
+        lines.append(history.line_of(results[-1], threads, facts.transport))
+        change = history.change(former, lines[-1])
+        print(row(results[-1]), change, flush=True)
+        if change.endswith("SLOWER"):
+            slower.append(f"{name} {change}")
     for result in results:
         print(json.dumps(result | {"threads": threads, "transport": facts.transport}))
+    if path:
+        history.append(path, lines)
+        print(f"{len(slower)} of {len(lines)} cases slower than in {path}", *slower, sep="\n  ")
 
 
 # PyTorch and the runtime start their threads when they are loaded: first the processors are chosen.
@@ -239,6 +252,7 @@ threads = limit_processors(args.threads)
 import torch  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
+import history  # noqa: E402
 import models  # noqa: E402
 
 torch.set_num_threads(threads)
