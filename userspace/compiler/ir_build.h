@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files share that build a graph (ir.c, ir_attention.c). */
+/*
+ * Building a graph: what the files of shape rules (ir*.c) share. Each call checks its operands; the
+ * first mistake stays, and after it every function here does nothing.
+ */
 #ifndef NC_IR_BUILD_H
 #define NC_IR_BUILD_H
 
@@ -16,6 +19,7 @@ nc_value nci_add_node(nc_graph *graph, const struct node *node);
 const struct node *nci_operand(nc_graph *graph, nc_value value, const char *op);
 /* Whether a type is one that a tensor may have; else a mistake. */
 bool nci_check_type(nc_graph *graph, const struct nc_type *type, const char *op);
+void nci_set_dims(struct nc_type *type, uint32_t ndim, const int64_t *dims);
 /* NumPy broadcasting of b into type. */
 bool nci_broadcast_into(struct nc_type *type, const struct nc_type *b);
 /* Whether the tensor engine multiplies the dtype. */
