@@ -240,6 +240,24 @@ static void sum_of_columns(struct build *b)
 	sum(b, 1);
 }
 
+static void running_sum(struct build *b, uint32_t dim)
+{
+	nc_value x = INPUT(b, b->dims[0], b->dims[1]);
+
+	count(b, x, 1, 0);
+	output(b, nc_scan(b->graph, NC_REDUCE_SUM, x, dim));
+}
+
+static void scan_of_rows(struct build *b)
+{
+	running_sum(b, 1);
+}
+
+static void scan_of_columns(struct build *b)
+{
+	running_sum(b, 0);
+}
+
 static void transpose(struct build *b)
 {
 	nc_value x = INPUT(b, b->dims[0], b->dims[1]);
@@ -301,6 +319,10 @@ static const struct row rows[] = {
 	{ "layer norm", "64 MiB", NC_FP32, { 4096, 4096 }, layer_norm, false, false },
 	{ "sum of rows", "64 MiB", NC_FP32, { 4096, 4096 }, sum_of_rows, false, false },
 	{ "sum of columns", "64 MiB", NC_FP32, { 4096, 4096 }, sum_of_columns, false, false },
+	{ "scan of rows", "64 MiB", NC_FP32, { 4096, 4096 }, scan_of_rows, false, false },
+	{ "scan of rows", "64 MiB", NC_FP32, { 1, 1 << 24 }, scan_of_rows, false, false },
+	{ "scan of rows", "32 MiB", NC_BF16, { 4096, 4096 }, scan_of_rows, false, false },
+	{ "scan of columns", "64 MiB", NC_FP32, { 4096, 4096 }, scan_of_columns, false, false },
 	{ "transpose", "64 MiB", NC_FP32, { 4096, 4096 }, transpose, false, false },
 	{ "transpose", "32 MiB", NC_BF16, { 4096, 4096 }, transpose, false, false },
 	{ "conv 7x7 /2", NULL, NC_BF16, { 8, 3, 224, 64, 7, 2, 3 }, conv, false, false },

@@ -70,6 +70,9 @@ static void put_node(struct text *t, const nc_graph *graph, nc_value value)
 	case N_REDUCE:
 		put(t, " axes 0x%x%s", node->axes, node->keep ? " keep" : "");
 		break;
+	case N_SCAN:
+		put(t, " dim %u", (unsigned int)__builtin_ctz(node->axes));
+		break;
 	case N_CONV:
 	case N_CONV_GRAD_X:
 	case N_CONV_GRAD_W:

@@ -332,9 +332,8 @@ static bool join(struct fuse *f, uint32_t g, uint32_t index)
 	int64_t bytes = f->legal->groups[g].bytes;
 	struct vref src[NCI_SRCS];
 
-	if (bytes > GROUP_BYTES_MAX)
+	if (bytes > GROUP_BYTES_MAX || group_is_alone(&f->legal->groups[g]))
 		return false;
-
 	memcpy(src, f->legal->nodes[index].src, sizeof(src));
 	clone_sources(f, g, index);
 	if (join_mapped(f, g, index, false) ||

@@ -45,6 +45,7 @@ enum node_kind {
 	N_PERMUTE,
 	N_BROADCAST,
 	N_REDUCE,
+	N_SCAN,
 	N_MATMUL,
 	N_CONV,
 	N_CONV_GRAD_X,
@@ -65,7 +66,7 @@ struct node {
 	uint64_t bits; /* CONST: value in the compute type, as in isa_compute.imm0 */
 	uint32_t dim; /* IOTA */
 	uint32_t order[NC_DIMS_MAX]; /* PERMUTE */
-	uint32_t axes; /* REDUCE */
+	uint32_t axes; /* REDUCE; SCAN: one */
 	bool keep;
 	struct nc_conv2d conv;
 	struct nc_attention attention;
@@ -112,6 +113,7 @@ const char *nci_type_text(const struct nc_type *type, char *text, size_t size);
 const char *nci_unary_name(uint32_t op);
 const char *nci_binary_name(uint32_t op);
 const char *nci_reduce_name(uint32_t op);
+const char *nci_scan_name(uint32_t op);
 const char *nci_kind_name(enum node_kind kind);
 /* Name of the node's operation: "add", "matmul" ... */
 const char *nci_node_name(const struct node *node);

@@ -282,6 +282,14 @@ void lir_store(struct lir *lir, uint32_t slot, int64_t offset, uint32_t buf, uin
 	transfer(lir, true, &chip, &mem, elem, n_part, n, dims);
 }
 
+void lir_chip_move(struct lir *lir, const struct lside *to, const struct lside *from, uint32_t elem)
+{
+	struct lop *op = dma_op(lir, true, elem);
+
+	op->to = *to;
+	op->from = *from;
+}
+
 void lir_move(struct lir *lir, uint32_t dst, int64_t dst_offset, uint32_t src, int64_t src_offset,
 	      uint32_t elem, uint32_t n, const struct lstep *dims)
 {

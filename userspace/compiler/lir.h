@@ -140,6 +140,10 @@ void lir_store(struct lir *lir, uint32_t slot, int64_t offset, uint32_t buf, uin
 void lir_move(struct lir *lir, uint32_t dst, int64_t dst_offset, uint32_t src, int64_t src_offset,
 	      uint32_t elem, uint32_t n, const struct lstep *dims);
 
+/* Between two buffers; the sides as in struct isa_dma, elem bytes an element. */
+void lir_chip_move(struct lir *lir, const struct lside *to, const struct lside *from,
+		   uint32_t elem);
+
 /* --- later stages ---------------------------------------------------------------------- */
 
 /* alloc.c: addresses of all buffers. */

@@ -176,6 +176,13 @@ typedef enum nc_reduce_op {
  * The order of additions is fixed by shape and strides. */
 nc_value nc_reduce(nc_graph *graph, nc_reduce_op op, nc_value x, uint32_t axes, bool keep);
 
+/*
+ * Along dim: the result at i is the reduction of the operand's elements 0 to i; it has the operand's
+ * type. Any dtype. Floats up to 32 bits are carried along the whole dim in fp32. NaN stays from where it
+ * comes in. The order of operations is fixed by shape and strides.
+ */
+nc_value nc_scan(nc_graph *graph, nc_reduce_op op, nc_value x, uint32_t dim);
+
 /* [..., M, K] x [..., K, N]; leading dims broadcast. fp32, bf16, fp16; sums in fp32. */
 nc_value nc_matmul(nc_graph *graph, nc_value a, nc_value b);
 

@@ -226,6 +226,19 @@ static void reduce(struct state *st, nc_value value)
 	nci_row_major(node->type.ndim, node->type.dims, st->views[value].stride);
 }
 
+static void scan(struct state *st, nc_value value)
+{
+	const struct node *node = &st->graph->nodes[value];
+	uint32_t dim = (uint32_t)__builtin_ctz(node->axes);
+	struct lnode *n = add(st, node->type.dims[dim] > 1 ? N_SCAN : N_COPY, value,
+			      node->type.dtype, node->type.ndim, node->type.dims);
+
+	n->op = node->op;
+	n->axes = node->axes;
+	set_src(st, n, 0, node->src[0]);
+	own_view(st, value);
+}
+
 static void matmul(struct state *st, nc_value value)
 {
 	const struct node *node = &st->graph->nodes[value];
@@ -314,6 +327,9 @@ static void legalise_node(struct state *st, nc_value value)
 		break;
 	case N_REDUCE:
 		reduce(st, value);
+		break;
+	case N_SCAN:
+		scan(st, value);
 		break;
 	case N_MATMUL:
 		matmul(st, value);

@@ -22,6 +22,7 @@ struct vref {
  * One operation of the legal graph. It iterates over dims; these are
  *   elementwise  the result's dims
  *   REDUCE       the operand's dims
+ *   SCAN         the result's dims
  *   MATMUL       the result's dims [batch..., M, N]
  *   CONV*        the result's dims
  *   ATTENTION    the result's dims [batch..., queries, head]; _LSE has no head
@@ -45,7 +46,7 @@ struct lnode {
 	uint32_t origin; /* node of the graph */
 	uint32_t slot; /* INPUT, SCALAR */
 	uint64_t bits; /* CONST */
-	uint32_t axes; /* REDUCE */
+	uint32_t axes; /* REDUCE, SCAN */
 	int64_t k; /* MATMUL */
 	bool floating; /* one element, cheap to compute anew in every group */
 	uint32_t group;
@@ -78,8 +79,8 @@ struct store {
 };
 
 struct group {
-	enum node_kind kind; /* MATMUL, CONV*, ATTENTION: of members[0]; else N_COPY: a loop over
-			      * elements */
+	/* MATMUL, CONV*, ATTENTION, SCAN: of members[0]; else N_COPY: a loop over elements */
+	enum node_kind kind;
 	uint32_t nd;
 	int64_t dims[NC_DIMS_MAX];
 	uint32_t axes; /* dims that its reductions reduce */
@@ -124,6 +125,12 @@ static inline bool lnode_is_elementwise(const struct lnode *node)
 	default:
 		return false;
 	}
+}
+
+/* Kernels that make one node and nothing beside it. */
+static inline bool group_is_alone(const struct group *group)
+{
+	return group->kind == N_SCAN;
 }
 
 #endif /* NC_PASSES_H */

@@ -137,6 +137,13 @@ static const char *const reduce_names[NC_REDUCE_OPS] = {
 	[NC_REDUCE_MIN] = "reduce_min",
 };
 
+static const char *const scan_names[NC_REDUCE_OPS] = {
+	[NC_REDUCE_SUM] = "scan_sum",
+	[NC_REDUCE_PROD] = "scan_prod",
+	[NC_REDUCE_MAX] = "scan_max",
+	[NC_REDUCE_MIN] = "scan_min",
+};
+
 static const char *const kind_names[] = {
 	[N_INPUT] = "input",
 	[N_SCALAR] = "scalar",
@@ -150,6 +157,7 @@ static const char *const kind_names[] = {
 	[N_PERMUTE] = "permute",
 	[N_BROADCAST] = "broadcast",
 	[N_REDUCE] = "reduce",
+	[N_SCAN] = "scan",
 	[N_MATMUL] = "matmul",
 	[N_CONV] = "conv2d",
 	[N_CONV_GRAD_X] = "conv2d_grad_x",
@@ -174,6 +182,11 @@ const char *nci_reduce_name(uint32_t op)
 	return op < NC_REDUCE_OPS ? reduce_names[op] : "?";
 }
 
+const char *nci_scan_name(uint32_t op)
+{
+	return op < NC_REDUCE_OPS ? scan_names[op] : "?";
+}
+
 const char *nci_kind_name(enum node_kind kind)
 {
 	return kind_names[kind];
@@ -188,6 +201,8 @@ const char *nci_node_name(const struct node *node)
 		return nci_binary_name(node->op);
 	case N_REDUCE:
 		return nci_reduce_name(node->op);
+	case N_SCAN:
+		return nci_scan_name(node->op);
 	default:
 		return nci_kind_name(node->kind);
 	}

@@ -180,13 +180,25 @@ static void attention(void **state)
 	check(tg);
 }
 
+/* Two rows in pieces, and many rows tile after tile. */
+static void scan(void **state)
+{
+	struct tg *tg = tg_new("scan", 4);
+	struct tv *x = tg_input(tg, NC_FP32, SHAPE(2, 600000), NULL);
+	struct tv *y = tg_input(tg, NC_INT32, SHAPE(130, 9000), NULL);
+
+	(void)state;
+	tg_output(tg, tg_scan(tg, NC_REDUCE_SUM, x, 1), NULL, NC_NO_ALIAS);
+	tg_output(tg, tg_scan(tg, NC_REDUCE_SUM, y, 1), NULL, NC_NO_ALIAS);
+	check(tg);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(elementwise),
-		cmocka_unit_test(matmul),
-		cmocka_unit_test(convolution),
-		cmocka_unit_test(attention),
+		cmocka_unit_test(elementwise), cmocka_unit_test(matmul),
+		cmocka_unit_test(convolution), cmocka_unit_test(attention),
+		cmocka_unit_test(scan),
 	};
 
 	setenv("NEURON_CHECK", "all", 1);

@@ -138,7 +138,7 @@ static struct tv *random_op(struct pool *p)
 {
 	const struct tv *x = pick(p);
 
-	switch (tg_range(p->tg, 0, 9)) {
+	switch (tg_range(p->tg, 0, 10)) {
 	case 0:
 		return tg_unary(p->tg, x->dtype == NC_BOOL ? NC_NOT : NC_ABS, x);
 	case 1:
@@ -156,6 +156,13 @@ static struct tv *random_op(struct pool *p)
 		b = pick_like(p, xc, x->dtype);
 		return tg_select(p->tg, c, xc, b);
 	}
+	case 7: /* as random_reduce() */
+		if (!x->nd)
+			return random_reduce(p, x);
+		return tg_scan(p->tg,
+			       is_float(x->dtype) ? NC_REDUCE_MIN :
+						    (nc_reduce_op)tg_range(p->tg, 0, 3),
+			       x, (uint32_t)tg_range(p->tg, 0, x->nd - 1));
 	default:
 		return random_binary(p, x);
 	}
@@ -289,7 +296,7 @@ static nc_value odd_call(struct tg *r, nc_graph *g, nc_value last)
 		strides[i] = odd_number(r);
 		order[i] = (uint32_t)tg_range(r, 0, 4);
 	}
-	switch (tg_range(r, 0, 18)) {
+	switch (tg_range(r, 0, 19)) {
 	case 0:
 	case 1:
 	case 2:
@@ -322,8 +329,11 @@ static nc_value odd_call(struct tg *r, nc_graph *g, nc_value last)
 		return nc_reduce(g, (nc_reduce_op)tg_range(r, 0, NC_REDUCE_OPS), a,
 				 (uint32_t)odd_number(r), tg_range(r, 0, 1));
 	case 16:
-		return nc_matmul(g, a, b);
+		return nc_scan(g, (nc_reduce_op)tg_range(r, 0, NC_REDUCE_OPS), a,
+			       (uint32_t)tg_range(r, 0, 4));
 	case 17:
+		return nc_matmul(g, a, b);
+	case 18:
 		return tg_range(r, 0, 1) ? nc_conv2d(g, a, b, &conv) :
 					   nc_conv2d_grad_x(g, a, b, &type, &conv);
 	default:

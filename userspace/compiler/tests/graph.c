@@ -428,6 +428,28 @@ struct tv *tg_reduce(struct tg *tg, nc_reduce_op op, const struct tv *x, uint32_
 	return t;
 }
 
+struct tv *tg_scan(struct tg *tg, nc_reduce_op op, const struct tv *x, uint32_t dim)
+{
+	struct tv *t = tv_new(tg, x->dtype, x->nd, x->dims);
+	int64_t stride = 1;
+
+	for (uint32_t i = dim + 1; i < x->nd; i++)
+		stride *= x->dims[i];
+	for (int64_t n = 0; n < t->n; n++) {
+		bool first = n / stride % x->dims[dim] == 0;
+
+		t->f[n] = first ? 0 : t->f[n - stride];
+		t->i[n] = first ? 0 : t->i[n - stride];
+		reduce_into(t, op, n, x->f[n], x->i[n], first);
+	}
+	for (int64_t n = 0; n < t->n; n++) {
+		t->f[n] = tv_round(t->dtype, t->f[n]);
+		t->i[n] = tv_wrap(t->dtype, t->i[n]);
+	}
+	t->v = nc_scan(tg->graph, op, x->v, dim);
+	return t;
+}
+
 struct tv *tg_matmul(struct tg *tg, const struct tv *a, const struct tv *b)
 {
 	struct tv ba = *a, bb = *b;
