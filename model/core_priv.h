@@ -138,6 +138,7 @@ struct nm_core {
 	struct nm_check *check; /* NULL: off */
 	struct nm_tracing tracing;
 	struct nm_chain chain; /* of the launch at hand, for the report */
+	struct nm_host_time host; /* the same */
 	uint32_t dirty[2]; /* bytes of a partition that may be other than zero */
 	uint64_t logged[EXI_QUEUE_STRIDE / 4 / 64 + 1]; /* undefined registers; under lock */
 };

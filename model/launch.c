@@ -166,10 +166,18 @@ static void run(struct nm_core *core, uint64_t id, const struct nm_program *prog
 
 	if (report && nm_report_wants(report, id))
 		chain = &core->chain;
+	core->sim.host = report ? &core->host : NULL;
+	if (report) {
+		memset(&core->host, 0, sizeof(core->host));
+		core->host.run_ns = nm_host_now();
+	}
 	core->sim.sharers = core->bus.in_use ? core->bus.in_use(core->bus.dev) : 1;
 	nm_sim_run(&core->sim, program, core->time_ps, chain, &result);
-	if (report && result.fault.status == EXI_OK)
-		nm_report_add(report, id, program, &result, result.end_ps - core->time_ps, chain);
+	if (report && result.fault.status == EXI_OK) {
+		core->host.run_ns = nm_host_now() - core->host.run_ns;
+		nm_report_add(report, id, program, &result, &core->host,
+			      result.end_ps - core->time_ps, chain);
+	}
 	core->time_ps = result.end_ps;
 	*fault = result.fault;
 	if (fault->status == EXI_FAULT_ECC)

@@ -22,6 +22,7 @@ struct entry {
 	uint64_t total_ps, least_ps, most_ps;
 	uint64_t busy_ps[EXI_ENGINES];
 	uint64_t insts[EXI_ENGINES]; /* of one launch */
+	struct nm_report_host host;
 };
 
 struct nm_report {
@@ -30,6 +31,7 @@ struct nm_report {
 	struct entry *entry; /* by order */
 	unsigned int n, max;
 	uint64_t other_launches, other_ps; /* of programs beyond PROGRAMS_MAX */
+	struct nm_host_time host;
 };
 
 struct nm_report *nm_report_create(const char *path)
@@ -101,13 +103,14 @@ static struct entry *new_entry(struct nm_report *r, uint64_t id, const struct nm
 }
 
 void nm_report_add(struct nm_report *r, uint64_t id, const struct nm_program *program,
-		   const struct nm_sim_result *result, uint64_t time_ps,
-		   const struct nm_chain *chain)
+		   const struct nm_sim_result *result, const struct nm_host_time *host,
+		   uint64_t time_ps, const struct nm_chain *chain)
 {
 	char *detail = chain ? nm_report_detail(program, chain, time_ps) : NULL;
 	struct entry *e;
 
 	pthread_mutex_lock(&r->lock);
+	nm_report_add_host(&r->host, host);
 	e = find(r, id);
 	if (!e)
 		e = new_entry(r, id, program);
@@ -123,6 +126,7 @@ void nm_report_add(struct nm_report *r, uint64_t id, const struct nm_program *pr
 			e->busy_ps[i] += result->busy_ps[i];
 			e->insts[i] = result->insts[i];
 		}
+		nm_report_sum_host(&e->host, host);
 		if (!e->detail) {
 			e->detail = detail;
 			detail = NULL;
@@ -159,7 +163,9 @@ static void write_entry(FILE *f, const struct entry *e)
 	fprintf(f, "\n  busy          ");
 	for (unsigned int i = 0; i < EXI_ENGINES; i++)
 		fprintf(f, " %7.1f %%", 100.0 * (double)e->busy_ps[i] / (double)e->total_ps);
-	fprintf(f, "\n%s\n", e->detail ? e->detail : "  (no memory for its first launch)\n");
+	fprintf(f, "\n");
+	nm_report_write_host(f, &e->host, e->launches);
+	fprintf(f, "%s\n", e->detail ? e->detail : "  (no memory for its first launch)\n");
 }
 
 static void write_all(FILE *f, struct entry *const *sorted, const struct nm_report *r)
@@ -200,7 +206,10 @@ int nm_report_write(struct nm_report *r)
 		goto free;
 	}
 	write_all(f, sorted, r);
-	ret = ferror(f) ? -EIO : 0;
+	if (nm_report_write_table(f, &r->host))
+		ret = -ENOMEM;
+	else
+		ret = ferror(f) ? -EIO : 0;
 	if (fclose(f) && !ret)
 		ret = -errno;
 free:

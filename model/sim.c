@@ -292,6 +292,23 @@ static bool outside(struct nm_sim *s, const struct nm_event *ev, int64_t index)
 	return false;
 }
 
+/* nm_exec_dma() with its time. */
+static bool move_timed(struct nm_sim *s, const struct nm_event *ev, struct nm_moved *moved)
+{
+	uint64_t from = nm_host_now();
+	bool done = nm_exec_dma(&s->exec, ev->inst->dma, moved);
+
+	nm_host_add(s->host, ev->engine, ev->inst->opcode, from);
+	return done;
+}
+
+static bool move(struct nm_sim *s, const struct nm_event *ev, struct nm_moved *moved)
+{
+	if (__builtin_expect(s->host != NULL, 0))
+		return move_timed(s, ev, moved);
+	return nm_exec_dma(&s->exec, ev->inst->dma, moved);
+}
+
 /* Moves what a transfer moves; false: the launch ends. */
 static bool transfer(struct nm_sim *s, const struct nm_event *ev)
 {
@@ -300,7 +317,7 @@ static bool transfer(struct nm_sim *s, const struct nm_event *ev)
 
 	if (take_poison(s, &dma->src))
 		return uncorrected(s, ev);
-	while (!nm_exec_dma(&s->exec, dma, &moved)) {
+	while (!move(s, ev, &moved)) {
 		if (moved.outside)
 			return outside(s, ev, moved.index);
 		if (s->ops->attend(s->user) == NM_ABORT)
@@ -331,6 +348,19 @@ static void take_port(struct nm_sim *s, unsigned int port, uint64_t until_ps, ui
 		s->chain->port[port] = node;
 }
 
+static void compute(struct nm_sim *s, unsigned int engine, const struct nm_inst *inst)
+{
+	uint64_t from;
+
+	if (__builtin_expect(!s->host, 1)) {
+		nm_exec_compute(&s->exec, inst);
+		return;
+	}
+	from = nm_host_now();
+	nm_exec_compute(&s->exec, inst);
+	nm_host_add(s->host, engine, inst->opcode, from);
+}
+
 /* Starts the instruction of a ready engine. */
 static void issue(struct nm_sim *s, unsigned int engine)
 {
@@ -351,7 +381,7 @@ static void issue(struct nm_sim *s, unsigned int engine)
 		end = turn.last_ps + nm_dma_end_ps;
 	} else {
 		if (inst->opcode != ISA_HALT && inst->opcode != ISA_NOP)
-			nm_exec_compute(&s->exec, inst);
+			compute(s, engine, inst);
 		end = seq->free_ps + inst->latency_ps;
 		s->result->insts[engine]++;
 	}

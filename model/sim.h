@@ -16,6 +16,7 @@
 #include "exec.h"
 #include "timing.h"
 #include "chain.h"
+#include "host_time.h"
 
 /* Effects that are under way; an engine that would add one more waits for the oldest. */
 #define NM_SIM_EVENTS 4096
@@ -83,6 +84,7 @@ struct nm_sim {
 	const struct nm_program *program;
 	struct nm_sim_result *result;
 	struct nm_chain *chain; /* NULL: none is wanted */
+	struct nm_host_time *host; /* to be added to; NULL: not measured; set before the run */
 	struct nm_sequencer seq[EXI_ENGINES];
 	uint64_t queue_ps[ISA_DMA_QUEUES]; /* last byte of the queue's last transfer */
 	uint64_t engine_ps[NM_DMA_ENGINES]; /* DMA engine is free */

@@ -140,6 +140,7 @@ static void a_chain_is_its_own_critical_path(void **state)
 	struct program *p = chain();
 	struct exi_record rec = rig_program(b->rig, p, slots);
 	double us = (double)(rec.end_ns - rec.start_ns) / 1e3;
+	const char *host, *memset_row;
 	double path;
 
 	free(p);
@@ -155,7 +156,10 @@ static void a_chain_is_its_own_critical_path(void **state)
 	after(b, "sync 0 dma the launch\n");
 	after(b, "vector 0 copy semaphore 3 of sync 0\n");
 	after(b, "sync 1 dma semaphore 4 of vector 0\n");
-	assert_null(strstr(b->text, "memset"));
+	host = strstr(b->text, "\nhost time");
+	assert_non_null(host);
+	memset_row = strstr(b->text, "memset");
+	assert_true(memset_row > host);
 
 	/* Bytes: transfers and the copy touch SBUF four times, the scalar engine once more. */
 	assert_int_equal(number_after(b, "HBM "), BYTES);
@@ -164,6 +168,32 @@ static void a_chain_is_its_own_critical_path(void **state)
 	after(b, "host 128 128 ");
 	after(b, "DMA 2 transfers, 524288 bytes");
 	after(b, "instructions 0 2 2 0 3\n");
+}
+
+/* Every instruction is in the table of the host's time, which adds up. */
+static void host_time_adds_up(void **state)
+{
+	struct bench *b = *state;
+	struct program *p = chain();
+	const char *table;
+	double whole, sum;
+
+	assert_int_equal(rig_program(b->rig, p, slots).status, EXI_OK);
+	free(p);
+	read_report(b);
+	after(b, "host us 0.0 ");
+	/* Names come before, too: only the table is left. */
+	table = after(b, "\nhost time of all launches: ");
+	memmove(b->text, table, strlen(table) + 1);
+	whole = strtod(b->text, NULL);
+	assert_true(whole > 0 && whole < 10e3);
+	assert_int_equal(number_after(b, "sync dma "), 2);
+	assert_int_equal(number_after(b, "vector copy "), 1);
+	assert_int_equal(number_after(b, "scalar memset "), 1);
+	sum = number_after(b, "sync dma 2 ") + number_after(b, "vector copy 1 ") +
+	      number_after(b, "scalar memset 1 ") + number_after(b, " sequencing 0 ");
+	assert_true(number_after(b, "vector copy 1 ") > 0);
+	assert_float_equal(sum, whole, 0.003);
 }
 
 /* Which of the engines waits for what: its engine, its queue, DMA engines. */
@@ -280,6 +310,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_chain_is_its_own_critical_path),
+		TEST(host_time_adds_up),
 		TEST(waits_are_told_apart),
 		TEST(engines_are_used_as_they_are),
 		TEST(launches_add_up),
