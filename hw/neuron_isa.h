@@ -70,6 +70,7 @@ enum isa_dtype {
 	ISA_INT32 = 0x8,
 	ISA_UINT32 = 0x9,
 	ISA_FP32 = 0xa,
+	ISA_TF32 = 0xb, /* since 1.2: fp32 rounded to 10 bits of fraction, FP32R of nrt.h */
 	ISA_INT64 = 0xc,
 	ISA_FP8_E3 = 0xd, /* since 1.2: e3m4, e4m3 and e5m2 with infinities and NaN as IEEE has them: the */
 	ISA_FP8_E4 = 0xe, /* largest numbers are 15.5, 240 and 57344 */
@@ -425,6 +426,7 @@ static inline __u32 isa_dtype_bytes(__u32 dtype)
 	case ISA_INT32:
 	case ISA_UINT32:
 	case ISA_FP32:
+	case ISA_TF32:
 		return 4;
 	case ISA_UINT64:
 	case ISA_INT64:
@@ -444,8 +446,8 @@ static inline int isa_is_fp8(__u32 dtype)
 /* Whether a dtype is a float of any size. */
 static inline int isa_is_float(__u32 dtype)
 {
-	return dtype == ISA_FP32 || dtype == ISA_BF16 || dtype == ISA_FP16 || dtype == ISA_FP64 ||
-	       isa_is_fp8(dtype);
+	return dtype == ISA_FP32 || dtype == ISA_TF32 || dtype == ISA_BF16 || dtype == ISA_FP16 ||
+	       dtype == ISA_FP64 || isa_is_fp8(dtype);
 }
 
 /* Whether an instruction is a transfer, which a DMA queue makes. */

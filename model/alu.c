@@ -422,13 +422,13 @@ static void iota(struct job *j)
 	}
 }
 
-/* Float to the same float: exact, so bits may be copied. */
+/* Float to the same float: exact, so bits may be copied, but for tf32 that was not written as such. */
 static bool keeps_bits(const struct nm_compute *c)
 {
 	if (c->ct == ISA_CT_BITS)
 		return true;
 	return c->ct == ISA_CT_F32 && c->src0.dtype == c->dst.dtype && isa_is_float(c->dst.dtype) &&
-	       c->dst.bytes <= sizeof(float);
+	       c->dst.dtype != ISA_TF32 && c->dst.bytes <= sizeof(float);
 }
 
 void nm_exec_elementwise(struct nm_exec *x, unsigned int opcode, const struct nm_compute *c)

@@ -65,6 +65,7 @@
 	CONVERT(k, K, u16, uint16_t)  \
 	CONVERT(k, K, bf16, uint16_t) \
 	CONVERT(k, K, fp16, uint16_t) \
+	CONVERT(k, K, tf32, uint32_t) \
 	CONVERT(k, K, e3m4, uint8_t)  \
 	CONVERT(k, K, e4m3, uint8_t)  \
 	CONVERT(k, K, e5m2, uint8_t)  \
@@ -118,7 +119,7 @@ static void row_store_f32_hard_fp16(void *dst, ptrdiff_t step, const void *a, si
 		[ISA_FP32] = prefix##f32,    [ISA_INT64] = prefix##i64,   \
 		[ISA_UINT64] = prefix##u64,  [ISA_FP64] = prefix##f64,    \
 		[ISA_FP8_E3] = prefix##e3m4, [ISA_FP8_E4] = prefix##e4m3, \
-		[ISA_FP8_E5] = prefix##e5m2,                              \
+		[ISA_FP8_E5] = prefix##e5m2, [ISA_TF32] = prefix##tf32,   \
 	}
 
 /* --- ALU ------------------------------------------------------------------------- */
@@ -339,6 +340,7 @@ TRUTH(b8, uint64_t, x)
 TRUTH(fp8, uint8_t, x & 0x7f) /* minus zero is zero */
 TRUTH(half, uint16_t, x & 0x7fff)
 TRUTH(f32, uint32_t, x & 0x7fffffff)
+TRUTH(tf32, uint32_t, f32_bits(tf32_to_f32(x)) & 0x7fffffff)
 TRUTH(f64, uint64_t, x << 1)
 
 #define BLEND(T, bits)                                                               \
@@ -465,6 +467,7 @@ const struct nm_rows NM_ROWS = {
 		[ISA_INT32] = truth_b4, [ISA_UINT32] = truth_b4, [ISA_FP32] = truth_f32,
 		[ISA_INT64] = truth_b8, [ISA_UINT64] = truth_b8, [ISA_FP64] = truth_f64,
 		[ISA_FP8_E3] = truth_fp8, [ISA_FP8_E4] = truth_fp8, [ISA_FP8_E5] = truth_fp8,
+		[ISA_TF32] = truth_tf32,
 	},
 	.blend = { blend_8, blend_16, blend_32, blend_64 },
 	.copy = { copy_1, copy_2, copy_4, copy_8 },

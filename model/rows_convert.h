@@ -142,6 +142,21 @@ FP8_DTYPE(e5m2, 5, 2)
 
 #undef FP8_DTYPE
 
+/* tf32 is fp32 with 10 bits of fraction; those below may be there, and are rounded away when it is read. */
+static inline uint32_t f32_to_tf32(float x)
+{
+	uint32_t u = f32_bits(x);
+	uint32_t rounded = u + 0xfffu + (u >> 13 & 1);
+	uint32_t nan = u | 0x400000u;
+
+	return ((u & 0x7fffffffu) > 0x7f800000u ? nan : rounded) & ~0x1fffu;
+}
+
+static inline float tf32_to_f32(uint32_t h)
+{
+	return bits_f32(f32_to_tf32(bits_f32(h)));
+}
+
 /*
  * Double to the float next to it away from even: the last bit says whether the rest was not zero, so
  * that rounding once more to 11 bits or fewer is right.
@@ -230,7 +245,7 @@ INTEGER_DTYPE(u64, uint64_t)
 
 #undef INTEGER_DTYPE
 
-/* Floats smaller than fp32. */
+/* Floats of fewer bits than fp32. */
 #define SMALL_DTYPE(t, type)                                                       \
 	VIA(load_f32_##t, float, type, t##_to_f32(x))                              \
 	VIA(load_f64_##t, double, type, t##_to_f32(x))                             \
@@ -243,6 +258,7 @@ INTEGER_DTYPE(u64, uint64_t)
 
 SMALL_DTYPE(bf16, uint16_t)
 SMALL_DTYPE(fp16, uint16_t)
+SMALL_DTYPE(tf32, uint32_t)
 SMALL_DTYPE(e3m4, uint8_t)
 SMALL_DTYPE(e4m3, uint8_t)
 SMALL_DTYPE(e5m2, uint8_t)

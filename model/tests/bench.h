@@ -12,12 +12,12 @@
 #define PARTS 40 /* partitions that are looked at: operands start at 0 or 32 */
 #define AREA  32768 /* bytes of each */
 
-#define N_DTYPES 15
+#define N_DTYPES 16
 
-static const uint8_t dtypes[N_DTYPES] = {
-	ISA_INT8, ISA_UINT8,  ISA_INT16, ISA_UINT16, ISA_BF16,	 ISA_FP16,   ISA_INT32, ISA_UINT32,
-	ISA_FP32, ISA_UINT64, ISA_INT64, ISA_FP64,   ISA_FP8_E3, ISA_FP8_E4, ISA_FP8_E5
-};
+static const uint8_t dtypes[N_DTYPES] = { ISA_INT8,   ISA_UINT8,  ISA_INT16,  ISA_UINT16,
+					  ISA_BF16,   ISA_FP16,	  ISA_INT32,  ISA_UINT32,
+					  ISA_FP32,   ISA_UINT64, ISA_INT64,  ISA_FP64,
+					  ISA_FP8_E3, ISA_FP8_E4, ISA_FP8_E5, ISA_TF32 };
 
 struct bench {
 	struct rig *rig;

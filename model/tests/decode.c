@@ -189,7 +189,7 @@ static void test_compute_fields(void **state)
 	EXPECT(COMPUTE, i->compute.src1.count[0] = 1, OPERAND, 1, 0);
 	EXPECT(COMPUTE, i->compute.dst.space = ISA_SPACE_SLOT, OPERAND, ISA_SPACE_SLOT, 0);
 	EXPECT(COMPUTE, i->compute.dst.dtype = 0, OPERAND, 0, ISA_FP32);
-	EXPECT(COMPUTE, i->compute.dst.dtype = 0xb, OPERAND, 0xb, ISA_FP32);
+	EXPECT(COMPUTE, i->compute.dst.dtype = 0x20, OPERAND, 0x20, ISA_FP32);
 	EXPECT(COMPUTE, i->compute.dst.dtype = ISA_INT64, OPERAND, ISA_INT64, ISA_FP32);
 	EXPECT(COMPUTE, i->compute.dst.part0 = 16, OPERAND, 16, ISA_PART_QUANTUM);
 	EXPECT(COMPUTE, i->compute.dst.nparts = 0, OPERAND, 0, ISA_PARTITIONS);

@@ -4,7 +4,7 @@
  * set of row kernels against the reference; double rows of the tensor engine.
  */
 #include "bench.h"
-#include "rows.h"
+#include "convert.h"
 
 static const uint8_t kinds[] = { ISA_FP8_E3, ISA_FP8_E4, ISA_FP8_E5 };
 #define KINDS 3
@@ -42,29 +42,6 @@ static void known_values(void **state)
 	}
 }
 
-static bool is_same(unsigned int ct, const void *got, struct value want)
-{
-	float f;
-	double d;
-	int32_t i;
-	int64_t l;
-
-	switch (ct) {
-	case ISA_CT_F32:
-		memcpy(&f, got, sizeof(f));
-		return isnan(want.x) ? isnan(f) : f == want.x && !signbit(f) == !signbit(want.x);
-	case ISA_CT_F64:
-		memcpy(&d, got, sizeof(d));
-		return isnan(want.x) ? isnan(d) : d == want.x && !signbit(d) == !signbit(want.x);
-	case ISA_CT_I32:
-		memcpy(&i, got, sizeof(i));
-		return i == want.i;
-	default:
-		memcpy(&l, got, sizeof(l));
-		return l == want.i;
-	}
-}
-
 static void every_code_is_read(void **state)
 {
 	const struct nm_rows *rows;
@@ -97,32 +74,6 @@ static void every_code_is_read(void **state)
 					assert_int_equal(back[n], n);
 			}
 		}
-}
-
-/* Numbers of a compute type on their way to a dtype, n of them. */
-static void check_store(unsigned int ct, unsigned int dtype, const void *in, size_t n)
-{
-	const size_t bytes = ct == ISA_CT_I64 || ct == ISA_CT_F64 ? 8 : 4;
-	const struct nm_rows *rows;
-	uint8_t *got = malloc(n);
-
-	for (unsigned int v = 0; (rows = nm_rows_variant(v)) != NULL; v++) {
-		rows->store[ct][dtype](got, 1, in, n);
-		for (size_t i = 0; i < n; i++) {
-			uint64_t bits = 0;
-			struct value x;
-			uint8_t want;
-
-			memcpy(&bits, (const uint8_t *)in + i * bytes, bytes);
-			x = ref_imm(ct, ct == ISA_CT_I32 ? (uint64_t)(int32_t)bits : bits);
-			want = (uint8_t)ref_store(ct, dtype, x);
-			if (got[i] != want && !(ref_ct_float(ct) && isnan(x.x) &&
-						isnan(ref_unpack(ref_format(dtype), got[i]))))
-				fail_msg("variant %u ct %u dtype %u: 0x%llx is 0x%02x, not 0x%02x",
-					 v, ct, dtype, (unsigned long long)bits, got[i], want);
-		}
-	}
-	free(got);
 }
 
 /* Every bf16 and every fp16. */

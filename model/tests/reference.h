@@ -20,41 +20,44 @@ struct format {
 	bool is_float, is_signed;
 	int bits, precision,
 		min_exp; /* precision with the hidden bit; exponent of the least normal */
+	int unused; /* low bits of more, behind those; rounded away when an element is read */
 };
 
 static inline struct format ref_format(unsigned int dtype)
 {
 	switch (dtype) {
 	case ISA_INT8:
-		return (struct format){ false, true, 8, 0, 0 };
+		return (struct format){ false, true, 8, 0, 0, 0 };
 	case ISA_UINT8:
-		return (struct format){ false, false, 8, 0, 0 };
+		return (struct format){ false, false, 8, 0, 0, 0 };
 	case ISA_INT16:
-		return (struct format){ false, true, 16, 0, 0 };
+		return (struct format){ false, true, 16, 0, 0, 0 };
 	case ISA_UINT16:
-		return (struct format){ false, false, 16, 0, 0 };
+		return (struct format){ false, false, 16, 0, 0, 0 };
 	case ISA_INT32:
-		return (struct format){ false, true, 32, 0, 0 };
+		return (struct format){ false, true, 32, 0, 0, 0 };
 	case ISA_UINT32:
-		return (struct format){ false, false, 32, 0, 0 };
+		return (struct format){ false, false, 32, 0, 0, 0 };
 	case ISA_INT64:
-		return (struct format){ false, true, 64, 0, 0 };
+		return (struct format){ false, true, 64, 0, 0, 0 };
 	case ISA_UINT64:
-		return (struct format){ false, false, 64, 0, 0 };
+		return (struct format){ false, false, 64, 0, 0, 0 };
 	case ISA_BF16:
-		return (struct format){ true, true, 16, 8, -126 };
+		return (struct format){ true, true, 16, 8, -126, 0 };
 	case ISA_FP16:
-		return (struct format){ true, true, 16, 11, -14 };
+		return (struct format){ true, true, 16, 11, -14, 0 };
 	case ISA_FP32:
-		return (struct format){ true, true, 32, 24, -126 };
+		return (struct format){ true, true, 32, 24, -126, 0 };
+	case ISA_TF32:
+		return (struct format){ true, true, 32, 11, -126, 13 };
 	case ISA_FP8_E3:
-		return (struct format){ true, true, 8, 5, -2 };
+		return (struct format){ true, true, 8, 5, -2, 0 };
 	case ISA_FP8_E4:
-		return (struct format){ true, true, 8, 4, -6 };
+		return (struct format){ true, true, 8, 4, -6, 0 };
 	case ISA_FP8_E5:
-		return (struct format){ true, true, 8, 3, -14 };
+		return (struct format){ true, true, 8, 3, -14, 0 };
 	default:
-		return (struct format){ true, true, 64, 53, -1022 };
+		return (struct format){ true, true, 64, 53, -1022, 0 };
 	}
 }
 
@@ -64,7 +67,7 @@ static inline uint64_t ref_mask(int bits)
 }
 
 /* Value of an IEEE pattern. */
-static inline long double ref_unpack(struct format f, uint64_t u)
+static inline long double ref_value(struct format f, uint64_t u)
 {
 	int fraction = f.precision - 1, exp_bits = f.bits - f.precision;
 	uint64_t exp = u >> fraction & ref_mask(exp_bits), frac = u & ref_mask(fraction);
@@ -81,7 +84,7 @@ static inline long double ref_unpack(struct format f, uint64_t u)
 }
 
 /* Nearest pattern, ties to even. */
-static inline uint64_t ref_pack(struct format f, long double x)
+static inline uint64_t ref_nearest(struct format f, long double x)
 {
 	int fraction = f.precision - 1, exp_bits = f.bits - f.precision, e;
 	uint64_t sign = signbit(x) ? 1ull << (f.bits - 1) : 0;
@@ -105,6 +108,24 @@ static inline uint64_t ref_pack(struct format f, long double x)
 		return sign | (uint64_t)m;
 	return sign | (uint64_t)(e - f.min_exp + 1) << fraction |
 	       ((uint64_t)m & ref_mask(fraction));
+}
+
+/* Pattern of an element, and its value. */
+static inline uint64_t ref_pack(struct format f, long double x)
+{
+	f.bits -= f.unused;
+	return ref_nearest(f, x) << f.unused;
+}
+
+static inline long double ref_unpack(struct format f, uint64_t u)
+{
+	struct format all = f;
+
+	if (!f.unused)
+		return ref_value(f, u);
+	all.precision += f.unused;
+	f.bits -= f.unused;
+	return ref_value(f, ref_nearest(f, ref_value(all, u)));
 }
 
 /* An operand or result in a compute type: floats as numbers, integers in i. */
@@ -154,7 +175,7 @@ static inline int64_t ref_wrap(unsigned int ct, uint64_t u)
 static inline struct value ref_load(unsigned int ct, unsigned int dtype, const void *p)
 {
 	struct format f = ref_format(dtype);
-	struct format to = { false, true, ct == ISA_CT_I32 ? 32 : 64, 0, 0 };
+	struct format to = { false, true, ct == ISA_CT_I32 ? 32 : 64, 0, 0, 0 };
 	struct value v = { 0 };
 	uint64_t u = 0;
 	int64_t s;

@@ -169,8 +169,8 @@ static void matmul_round(struct bench *b, uint32_t k, uint32_t m, uint32_t n, un
 
 static void test_matmul(void **state)
 {
-	enum { N = 6 };
-	static const uint8_t floats[N] = { ISA_FP32,   ISA_BF16,   ISA_FP16,
+	enum { N = 7 };
+	static const uint8_t floats[N] = { ISA_FP32,   ISA_BF16,   ISA_FP16,  ISA_TF32,
 					   ISA_FP8_E3, ISA_FP8_E4, ISA_FP8_E5 };
 	struct bench *b = *state;
 

@@ -28,9 +28,9 @@ static void random_slots(struct fuzz_thread *t, struct prog *p)
 /* A tile of SBUF or PSUM that lies inside. */
 static struct isa_tile random_tile(struct fuzz_thread *t, unsigned int engine)
 {
-	static const uint8_t dtypes[] = { ISA_INT8,   ISA_UINT8,  ISA_BF16,   ISA_FP16,
-					  ISA_INT32,  ISA_FP32,	  ISA_FP8_E3, ISA_FP8_E4,
-					  ISA_FP8_E5, ISA_UINT64, ISA_FP64 };
+	static const uint8_t dtypes[] = { ISA_INT8,   ISA_UINT8, ISA_BF16,   ISA_FP16,
+					  ISA_INT32,  ISA_FP32,	 ISA_FP8_E3, ISA_FP8_E4,
+					  ISA_FP8_E5, ISA_TF32,	 ISA_UINT64, ISA_FP64 };
 	uint32_t part0 = ISA_PART_QUANTUM * fuzz_below(t, 4);
 	struct isa_tile tile = {
 		.space = fuzz_once_in(t, 4) ? ISA_SPACE_PSUM : ISA_SPACE_SBUF,
@@ -44,7 +44,7 @@ static struct isa_tile random_tile(struct fuzz_thread *t, unsigned int engine)
 
 	/* The types of 8 bytes, last, are for the GPSIMD engine. */
 	if (fuzz_once_in(t, 2))
-		tile.dtype = pick(t, dtypes, engine == ISA_GPSIMD ? 11 : 9);
+		tile.dtype = pick(t, dtypes, engine == ISA_GPSIMD ? 12 : 10);
 	return tile;
 }
 

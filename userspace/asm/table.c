@@ -7,14 +7,23 @@
 #include "table.h"
 
 static const struct name dtypes[] = {
-	{ "uint64", ISA_UINT64 }, { "int8", ISA_INT8 },
-	{ "uint8", ISA_UINT8 },	  { "int16", ISA_INT16 },
-	{ "uint16", ISA_UINT16 }, { "bf16", ISA_BF16 },
-	{ "fp16", ISA_FP16 },	  { "int32", ISA_INT32 },
-	{ "uint32", ISA_UINT32 }, { "fp32", ISA_FP32 },
-	{ "int64", ISA_INT64 },	  { "fp8_e3", ISA_FP8_E3 },
-	{ "fp8_e4", ISA_FP8_E4 }, { "fp8_e5", ISA_FP8_E5 },
-	{ "fp64", ISA_FP64 },	  { NULL, 0 },
+	{ "uint64", ISA_UINT64 },
+	{ "int8", ISA_INT8 },
+	{ "uint8", ISA_UINT8 },
+	{ "int16", ISA_INT16 },
+	{ "uint16", ISA_UINT16 },
+	{ "bf16", ISA_BF16 },
+	{ "fp16", ISA_FP16 },
+	{ "int32", ISA_INT32 },
+	{ "uint32", ISA_UINT32 },
+	{ "fp32", ISA_FP32 },
+	{ "int64", ISA_INT64 },
+	{ "fp8_e3", ISA_FP8_E3 },
+	{ "fp8_e4", ISA_FP8_E4 },
+	{ "fp8_e5", ISA_FP8_E5 },
+	{ "fp64", ISA_FP64 },
+	{ "tf32", ISA_TF32 },
+	{ NULL, 0 },
 };
 
 static const struct name compute_types[] = {
