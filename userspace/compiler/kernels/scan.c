@@ -380,8 +380,8 @@ static void long_row(const struct scan *s, const struct block *row)
 	uint32_t i = 0;
 
 	/* Pieces are scanned before the last ones are combined, so that no engine waits. */
-	for (; at < n; i++) {
-		struct pieces *now = &p[i % 3];
+	do {
+		struct pieces *now = &p[i++ % 3];
 
 		now->b = *row;
 		now->b.len = nci_min(len, n - at);
@@ -395,7 +395,7 @@ static void long_row(const struct scan *s, const struct block *row)
 			combine_pieces(s, last, before);
 		before = last;
 		last = now;
-	}
+	} while (at < n);
 	combine_pieces(s, last, before);
 }
 
