@@ -44,6 +44,7 @@
 #define ISA_RANDOM_WORDS   6 /* of the state of a generator of random numbers */
 #define ISA_RANDOM_VECTOR  4 /* generators of the vector engine, a partition */
 #define ISA_RANDOM_GPSIMD  1 /* of the gpsimd engine */
+#define ISA_RANDOM_SCALAR  1 /* of the scalar engine, for ISA_MODE_STOCHASTIC */
 #define ISA_GPSIMD_PARTS   16 /* partitions of one of gpsimd's processors */
 #define ISA_GATHER_RUN_MAX 32 /* elements that an index of LOCAL_GATHER names: a power of two up to this */
 #define ISA_GATHER_MAX     4096 /* indices of LOCAL_GATHER for ISA_GPSIMD_PARTS partitions */
@@ -144,9 +145,9 @@ enum isa_opcode {
 	ISA_AFFINE_SELECT = 0x3b, /* G: dst = src0 where affine(partition, index) op0 0, else imm0 */
 
 	/* Random numbers; each engine has generators of its own in each partition, ISA_RANDOM_* of them. */
-	ISA_SET_RNG_SEED = 0x3c,  /* V G: generators of all partitions from src0, 4 bytes of one partition */
-	ISA_RAND_SET_STATE = 0x3d, /* V G: generators of each partition = src0 [words] */
-	ISA_RAND_GET_STATE = 0x3e, /* V G: dst [words] = generators of each partition */
+	ISA_SET_RNG_SEED = 0x3c,  /* V S G: generators of all partitions from src0, 4 bytes of one partition */
+	ISA_RAND_SET_STATE = 0x3d, /* V S G: generators of each partition = src0 [words] */
+	ISA_RAND_GET_STATE = 0x3e, /* V S G: dst [words] = generators of each partition */
 	ISA_RNG = 0x3f,           /* V G: dst = the low bits of numbers of 32 bits */
 	ISA_RAND2 = 0x40,         /* V: dst = s0 + (s1 - s0) * u, u in [0, 1) */
 	ISA_DROPOUT = 0x41,       /* V: dst = 0 where u < s0, else src0, bits kept */
@@ -225,13 +226,16 @@ enum isa_act {
 };
 
 /*
- * Performance modes of a product, in mode; both instructions have the same. DOUBLE_ROW, since 1.2 and
- * from trn2 on: operands are ISA_FP8_E4 or _E5, and the elements of a partition are two rows, one behind
- * the other: the result is the sum of the products of the first rows and of the second ones.
+ * In mode, since 1.2. DOUBLE_ROW, of a product, both instructions, from trn2 on: operands are ISA_FP8_E4 or
+ * _E5, and the elements of a partition are two rows, one behind the other: the result is the sum of the
+ * products of the first rows and of the second ones. STOCHASTIC, of COPY, TENSOR_TENSOR, TENSOR_SCALAR,
+ * SCALAR_TENSOR_TENSOR and ACTIVATION in fp32: a result between two numbers of dst's dtype, which has fewer
+ * bits, becomes either, so that it stays the same on average.
  */
 enum isa_mode {
 	ISA_MODE_NONE = 0,
 	ISA_MODE_DOUBLE_ROW = 1,
+	ISA_MODE_STOCHASTIC = 3,
 };
 
 #define ISA_SPACE_SBUF 0
@@ -284,7 +288,7 @@ struct isa_compute {
 	__u8 op1;
 	__u8 compute_type;
 	__u8 n_axes; /* REDUCE: 1..4; dst's last n_axes counts are 1 */
-	__u8 mode;   /* LOAD_STATIONARY, MATMUL: ISA_MODE_* */
+	__u8 mode;   /* ISA_MODE_* */
 	__u8 pad0[3];
 	__le64 imm0; /* bits of the compute type: float in the low 32, int32 sign extended, int64, double */
 	__le64 imm1;

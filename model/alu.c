@@ -55,7 +55,7 @@ struct job {
 	bool use0_in_place, use1_in_place;
 	uint64_t s0, s1;
 	float lanes[NM_LANES]; /* ACTIVATION with a sum */
-	uint32_t done; /* elements of the partition before this piece */
+	uint32_t done; /* elements of the partition before this piece, when they are counted */
 };
 
 static void *element(const struct job *j, const struct nm_operand *o, const uint32_t *idx,
@@ -149,7 +149,6 @@ static const void *compute(struct job *j, void *out, const void *a, const void *
 		rows->act[c->op0](out, tmp, n);
 		if (c->flags & ISA_F_ACCUM)
 			rows->reduce[ISA_CT_F32][ISA_ADD](j->lanes, out, n, j->done);
-		j->done += (uint32_t)n;
 		break;
 	default:
 		break;
@@ -161,6 +160,7 @@ static void do_piece(struct job *j, const struct piece *p)
 {
 	const struct nm_compute *c = j->c;
 	uint64_t **buf = j->x->buffer;
+	const uint32_t n = p->rows * p->n;
 	const void *a = NULL, *b = NULL, *result;
 	void *out = buf[0];
 
@@ -170,9 +170,15 @@ static void do_piece(struct job *j, const struct piece *p)
 		b = fetch(j, &c->src1, p, j->use1_in_place, buf[2]);
 	if (j->in_place)
 		out = element(j, &c->dst, p->idx, p->first);
-	result = compute(j, out, a, b, (size_t)p->rows * p->n);
+	result = compute(j, out, a, b, n);
+	if (c->stochastic) {
+		nm_round_stochastic(j->x, c, j->partition, j->done, n, result, (uint32_t *)buf[3],
+				    (float *)buf[2]);
+		result = buf[2];
+	}
 	if (!j->in_place)
 		put(j, p, result);
+	j->done += n;
 }
 
 /* Below this, rows are gathered into larger pieces rather than worked on where they lie. */
@@ -441,7 +447,7 @@ void nm_exec_elementwise(struct nm_exec *x, unsigned int opcode, const struct nm
 		each_partition(&j, fill_piece);
 		break;
 	case ISA_COPY:
-		if (keeps_bits(c))
+		if (keeps_bits(c) && !c->stochastic)
 			each_partition(&j, copy_piece);
 		else
 			arithmetic(&j);

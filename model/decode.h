@@ -93,7 +93,9 @@ struct nm_compute {
 	uint8_t shuffle[ISA_PART_QUANTUM]; /* STREAM_SHUFFLE */
 	int64_t start; /* AFFINE_SELECT: of the first partition, and what a partition adds */
 	int32_t part_step;
-	uint8_t generators; /* of random numbers, of a partition: ISA_RANDOM_VECTOR, _GPSIMD */
+	uint8_t generator,
+		generators; /* of random numbers: the first of a partition, and how many */
+	bool stochastic; /* dst is rounded by them */
 };
 
 #define NM_WALK_DIMS (2 * (ISA_DMA_DIMS + 1))

@@ -633,9 +633,9 @@ static const struct rule rules[] = {
 				       CT(ISA_CT_F32), decode_scalar_reduce },
 	[ISA_RANGE_SELECT] = { V, ISA_F_ACCUM, CT(ISA_CT_F32), decode_range_select },
 	[ISA_AFFINE_SELECT] = { G, 0, CT(ISA_CT_F32), decode_affine_select },
-	[ISA_SET_RNG_SEED] = { V | G, 0, CT(ISA_CT_BITS), decode_set_seed },
-	[ISA_RAND_SET_STATE] = { V | G, 0, CT(ISA_CT_BITS), decode_set_state },
-	[ISA_RAND_GET_STATE] = { V | G, 0, CT(ISA_CT_BITS), decode_get_state },
+	[ISA_SET_RNG_SEED] = { V | S | G, 0, CT(ISA_CT_BITS), decode_set_seed },
+	[ISA_RAND_SET_STATE] = { V | S | G, 0, CT(ISA_CT_BITS), decode_set_state },
+	[ISA_RAND_GET_STATE] = { V | S | G, 0, CT(ISA_CT_BITS), decode_get_state },
 	[ISA_RNG] = { V | G, 0, CT(ISA_CT_I32), decode_rng },
 	[ISA_RAND2] = { V, ISA_F_VEC0 | ISA_F_VEC1, CT(ISA_CT_F32), decode_rand2 },
 	[ISA_DROPOUT] = { V, ISA_F_VEC0, CT(ISA_CT_F32), decode_dropout },
@@ -721,13 +721,11 @@ int nm_decode_compute(struct nm_decoder *d, const struct isa_inst *in, struct nm
 	ret = expect_zero(&b, in->compute.pad0, sizeof(in->compute.pad0));
 	if (ret)
 		return ret;
-	if (in->compute.mode && in->opcode != ISA_LOAD_STATIONARY && in->opcode != ISA_MATMUL)
-		return bad(&b, in->compute.mode, ISA_MODE_NONE);
 	c->op0 = in->compute.op0;
 	c->op1 = in->compute.op1;
 	c->ct = in->compute.compute_type;
 	c->flags = in->flags;
-	ret = rule->decode(&b);
+	ret = rule->decode(&b) ?: take_rounding(&b);
 	if (ret)
 		return ret;
 	c->apart = is_parallel(in->opcode) && is_apart(c);

@@ -5,13 +5,59 @@
 
 static uint8_t generators(const struct body *b)
 {
-	return b->d->engine == ISA_VECTOR ? ISA_RANDOM_VECTOR : ISA_RANDOM_GPSIMD;
+	switch (b->d->engine) {
+	case ISA_VECTOR:
+		return ISA_RANDOM_VECTOR;
+	case ISA_SCALAR:
+		return ISA_RANDOM_SCALAR;
+	default:
+		return ISA_RANDOM_GPSIMD;
+	}
 }
 
+/* In the order of nm_exec.random. */
 static void use_generators(struct body *b)
 {
+	if (b->d->engine != ISA_VECTOR)
+		b->c->generator = ISA_RANDOM_VECTOR;
+	if (b->d->engine == ISA_SCALAR)
+		b->c->generator += ISA_RANDOM_GPSIMD;
 	b->c->generators = generators(b);
 	b->d->program->random = true;
+}
+
+/* Whether the results of an instruction, which come one by one, may be rounded stochastically. */
+static bool is_rounded(unsigned int opcode)
+{
+	switch (opcode) {
+	case ISA_COPY:
+	case ISA_TENSOR_TENSOR:
+	case ISA_TENSOR_SCALAR:
+	case ISA_SCALAR_TENSOR_TENSOR:
+	case ISA_ACTIVATION:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* mode of all but products. */
+static int take_rounding(struct body *b)
+{
+	const struct isa_compute *in = b->in;
+	const unsigned int opcode = b->inst->opcode, dtype = in->dst.dtype;
+
+	if (!in->mode || opcode == ISA_LOAD_STATIONARY || opcode == ISA_MATMUL)
+		return 0;
+	if (in->mode != ISA_MODE_STOCHASTIC || !is_rounded(opcode))
+		return bad(b, in->mode, ISA_MODE_NONE);
+	if (in->compute_type != ISA_CT_F32)
+		return bad(b, in->compute_type, ISA_CT_F32);
+	if (!isa_is_float(dtype) || dtype == ISA_FP32 || dtype == ISA_FP64)
+		return bad(b, dtype, ISA_BF16);
+	b->c->stochastic = true;
+	use_generators(b);
+	return 0;
 }
 
 static uint32_t state_words(const struct body *b)

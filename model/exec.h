@@ -20,8 +20,9 @@
 
 #define NM_BUFFERS 4
 
-/* Generators of random numbers of a partition: the vector engine's, then gpsimd's. */
-#define NM_RANDOM_WORDS ((ISA_RANDOM_VECTOR + ISA_RANDOM_GPSIMD) * ISA_RANDOM_WORDS)
+/* Generators of random numbers of a partition: the vector engine's, then gpsimd's, then scalar's. */
+#define NM_RANDOM	(ISA_RANDOM_VECTOR + ISA_RANDOM_GPSIMD + ISA_RANDOM_SCALAR)
+#define NM_RANDOM_WORDS (NM_RANDOM * ISA_RANDOM_WORDS)
 
 /* Slot of the running launch. */
 struct nm_slot {
@@ -141,6 +142,13 @@ void nm_exec_get_state(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_rng(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_rand2(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_dropout(struct nm_exec *x, const struct nm_compute *c);
+/* Numbers for n elements of partition p of dst, from number first on. */
+void nm_random_draw(const struct nm_exec *x, const struct nm_compute *c, unsigned int p,
+		    uint32_t first, uint32_t n, uint32_t *out);
+/* rounding.c: n elements of partition p from number first on, in fp32, as numbers of dst's dtype; number:
+ * scratch for n. */
+void nm_round_stochastic(const struct nm_exec *x, const struct nm_compute *c, unsigned int p,
+			 uint32_t first, uint32_t n, const float *in, uint32_t *number, float *out);
 /* gather.c */
 void nm_exec_n_gather(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_local_gather(struct nm_exec *x, const struct nm_compute *c);

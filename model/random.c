@@ -17,24 +17,30 @@ static uint32_t next(uint32_t s[ISA_RANDOM_WORDS])
 	return s[4] + s[5];
 }
 
-/* The engine's generators of partition p. */
-static uint32_t *generators(const struct nm_exec *x, unsigned int many, unsigned int p)
+/* The instruction's generators of partition p. */
+static uint32_t *generators(const struct nm_exec *x, const struct nm_compute *c, unsigned int p)
 {
-	return x->random[p] +
-	       (many == ISA_RANDOM_VECTOR ? 0 : ISA_RANDOM_VECTOR * ISA_RANDOM_WORDS);
+	return x->random[p] + (size_t)c->generator * ISA_RANDOM_WORDS;
+}
+
+void nm_random_draw(const struct nm_exec *x, const struct nm_compute *c, unsigned int p,
+		    uint32_t first, uint32_t n, uint32_t *out)
+{
+	uint32_t *state = generators(x, c, p), s[ISA_RANDOM_WORDS];
+	const uint32_t many = c->generators;
+
+	for (uint32_t g = 0; g < many; g++, state += ISA_RANDOM_WORDS) {
+		memcpy(s, state, sizeof(s));
+		for (uint32_t i = (g + many - first % many) % many; i < n; i += many)
+			out[i] = next(s);
+		memcpy(state, s, sizeof(s));
+	}
 }
 
 /* One number for each element of partition p. */
 static void draw(const struct nm_exec *x, const struct nm_compute *c, unsigned int p, uint32_t *out)
 {
-	uint32_t *state = generators(x, c->generators, p), s[ISA_RANDOM_WORDS];
-
-	for (uint32_t g = 0; g < c->generators; g++, state += ISA_RANDOM_WORDS) {
-		memcpy(s, state, sizeof(s));
-		for (uint32_t i = g; i < c->n; i += c->generators)
-			out[i] = next(s);
-		memcpy(state, s, sizeof(s));
-	}
+	nm_random_draw(x, c, p, 0, c->n, out);
 }
 
 /* Of [0, 1): exact. */
@@ -50,14 +56,13 @@ static uint64_t mix(uint64_t n)
 	return n ^ n >> 31;
 }
 
-static void seed_all(struct nm_exec *x, unsigned int many, uint32_t seed)
+/* Generators first and on, many, of all partitions. */
+static void seed_all(struct nm_exec *x, unsigned int first, unsigned int many, uint32_t seed)
 {
-	const unsigned int first = many == ISA_RANDOM_VECTOR ? 0 : ISA_RANDOM_VECTOR;
-
 	for (unsigned int p = 0; p < ISA_PARTITIONS; p++)
-		for (unsigned int g = 0; g < many; g++) {
-			uint32_t *state = generators(x, many, p) + g * ISA_RANDOM_WORDS;
-			uint64_t s = seed + ((uint64_t)(8 * p + first + g) << 32);
+		for (unsigned int g = first; g < first + many; g++) {
+			uint32_t *state = x->random[p] + g * ISA_RANDOM_WORDS;
+			uint64_t s = seed + ((uint64_t)(8 * p + g) << 32);
 
 			for (unsigned int k = 0; k < ISA_RANDOM_WORDS; k += 2) {
 				uint64_t n = mix(s += 0x9e3779b97f4a7c15u);
@@ -70,8 +75,7 @@ static void seed_all(struct nm_exec *x, unsigned int many, uint32_t seed)
 
 void nm_random_reset(struct nm_exec *x)
 {
-	seed_all(x, ISA_RANDOM_VECTOR, 0);
-	seed_all(x, ISA_RANDOM_GPSIMD, 0);
+	seed_all(x, 0, NM_RANDOM, 0);
 }
 
 void nm_exec_set_seed(struct nm_exec *x, const struct nm_compute *c)
@@ -79,19 +83,19 @@ void nm_exec_set_seed(struct nm_exec *x, const struct nm_compute *c)
 	uint32_t seed;
 
 	nm_fetch_bits(x, &c->src0, &c->nest, 0, &seed);
-	seed_all(x, c->generators, seed);
+	seed_all(x, c->generator, c->generators, seed);
 }
 
 void nm_exec_set_state(struct nm_exec *x, const struct nm_compute *c)
 {
 	for (unsigned int p = 0; p < c->nparts; p++)
-		nm_fetch_bits(x, &c->src0, &c->nest, p, generators(x, c->generators, p));
+		nm_fetch_bits(x, &c->src0, &c->nest, p, generators(x, c, p));
 }
 
 void nm_exec_get_state(struct nm_exec *x, const struct nm_compute *c)
 {
 	for (unsigned int p = 0; p < c->nparts; p++)
-		nm_put_bits(x, &c->dst, &c->nest, p, generators(x, c->generators, p));
+		nm_put_bits(x, &c->dst, &c->nest, p, generators(x, c, p));
 }
 
 void nm_exec_rng(struct nm_exec *x, const struct nm_compute *c)

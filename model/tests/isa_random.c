@@ -2,57 +2,14 @@
 /* Random numbers: states, seeds, RNG, RAND2, DROPOUT; what is refused, what is touched, time. */
 #include "bench.h"
 #include "single.h"
+#include "xorwow.h"
 
 #define ROUNDS	400
 #define BEFORE	(COLUMNS + 256) /* states */
 #define AFTER	(COLUMNS + 512)
 #define SEED_AT (COLUMNS + 768)
 
-/* --- reference: each number from the page's words ------------------------------------------------ */
-
-struct generator {
-	uint32_t x, y, z, w, v, d;
-};
-
-static uint32_t ref_next(struct generator *g)
-{
-	const uint32_t t = g->x ^ (g->x >> 2);
-
-	g->x = g->y;
-	g->y = g->z;
-	g->z = g->w;
-	g->w = g->v;
-	g->v = (g->v ^ (g->v << 4)) ^ (t ^ (t << 1));
-	g->d += 362437;
-	return g->v + g->d;
-}
-
-static struct generator ref_seeded(uint32_t seed, unsigned int number)
-{
-	uint64_t s = (uint64_t)number << 32, half[3];
-
-	s += seed;
-	for (unsigned int k = 0; k < 3; k++) {
-		uint64_t n = s + (k + 1) * 0x9e3779b97f4a7c15ull;
-
-		n ^= n >> 30;
-		n *= 0xbf58476d1ce4e5b9ull;
-		n ^= n >> 27;
-		n *= 0x94d049bb133111ebull;
-		half[k] = n ^ (n >> 31);
-	}
-	return (struct generator){ .x = (uint32_t)half[0],
-				   .y = (uint32_t)(half[0] >> 32),
-				   .z = (uint32_t)half[1],
-				   .w = (uint32_t)(half[1] >> 32),
-				   .v = (uint32_t)half[2],
-				   .d = (uint32_t)(half[2] >> 32) };
-}
-
-static unsigned int many(unsigned int engine)
-{
-	return engine == ISA_VECTOR ? 4 : 1;
-}
+/* --- reference --------------------------------------------------------------------------------- */
 
 static long double ref_uniform(struct generator *g)
 {
@@ -122,11 +79,11 @@ static void test_seeds(void **state)
 	static const uint32_t seeds[] = { 0, 1, 42, 0xffffffff };
 	struct bench *b = *state;
 
-	for (unsigned int k = 0; k < 10; k++) {
-		const unsigned int engine = k % 2 ? ISA_GPSIMD : ISA_VECTOR, n = many(engine);
-		const bool set = k >= 2;
+	for (unsigned int k = 0; k < 15; k++) {
+		const unsigned int engine = engines[k % 3], n = many(engine);
+		const bool set = k >= 3;
 		struct isa_inst in = bits_of(ISA_SET_RNG_SEED);
-		uint32_t seed = set ? seeds[k / 2 - 1] : 0, words[24];
+		uint32_t seed = set ? seeds[k / 3 - 1] : 0, words[24];
 
 		in.compute.src0 =
 			asm_row(ISA_SPACE_SBUF, k % 4 ? ISA_INT32 : ISA_FP32, 32, 1, SEED_AT, 1);
@@ -140,7 +97,7 @@ static void test_seeds(void **state)
 					 0);
 			for (unsigned int g = 0; g < n; g++) {
 				struct generator want =
-					ref_seeded(seed, 8 * p + (engine == ISA_VECTOR ? g : 4));
+					ref_seeded(seed, 8 * p + first_of(engine) + g);
 
 				assert_memory_equal(&words[6 * g], &want, sizeof(want));
 			}
@@ -154,7 +111,7 @@ static void test_states(void **state)
 	struct bench *b = *state;
 
 	for (unsigned int k = 0; k < 20; k++) {
-		const unsigned int engine = k % 2 ? ISA_GPSIMD : ISA_VECTOR, n = many(engine);
+		const unsigned int engine = engines[k % 3], n = many(engine);
 		struct isa_inst in = bits_of(ISA_RAND_SET_STATE);
 		unsigned int set = 1 + pick(b, 8), all = 1 + pick(b, 40);
 
@@ -166,7 +123,7 @@ static void test_states(void **state)
 			struct generator g[4];
 
 			for (unsigned int i = 0; i < n; i++)
-				g[i] = ref_seeded(0, 8 * p + (engine == ISA_VECTOR ? i : 4));
+				g[i] = ref_seeded(0, 8 * p + first_of(engine) + i);
 			if (p < set)
 				get_state(b, p, g, n);
 			put_state(b, p, g, n);
@@ -379,7 +336,8 @@ static void test_refused(void **state)
 		const bool gives = op > ISA_RAND_SET_STATE;
 
 		for (unsigned int e = ISA_TENSOR; e <= ISA_SYNC; e++)
-			if (e != ISA_VECTOR && (e != ISA_GPSIMD || op > ISA_RNG))
+			if (e != ISA_VECTOR && (e != ISA_GPSIMD || op > ISA_RNG) &&
+			    (e != ISA_SCALAR || op > ISA_RAND_GET_STATE))
 				assert_int_equal(judge(e, &in).status, EXI_FAULT_BAD_OPCODE);
 		REFUSE(in, i->flags = ISA_F_ACCUM, ISA_F_ACCUM,
 		       ISA_F_NOTIFY | (op == ISA_RAND2	 ? ISA_F_VEC0 | ISA_F_VEC1 :

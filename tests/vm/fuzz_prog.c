@@ -132,12 +132,34 @@ static void random_operands(struct fuzz_thread *t, unsigned int engine, unsigned
 		c->imm1 = random_imm(t, c->compute_type);
 }
 
+/* Results rounded stochastically, to a float as large as what dst was to hold. */
+static void round_results(struct fuzz_thread *t, struct isa_compute *c)
+{
+	static const uint8_t floats[] = { 0, ISA_FP8_E4, ISA_BF16, 0, ISA_TF32 };
+	const uint32_t bytes = isa_dtype_bytes(c->dst.dtype);
+
+	if (bytes == 8 || !fuzz_once_in(t, 4))
+		return;
+	c->mode = ISA_MODE_STOCHASTIC;
+	c->compute_type = ISA_CT_F32;
+	c->dst.dtype = floats[bytes];
+	c->imm0 = (uint32_t)c->imm0;
+	c->imm1 = (uint32_t)c->imm1;
+}
+
 /* What the operands of newer opcodes must be for these to make sense. */
 static void fit_operands(struct fuzz_thread *t, struct isa_inst *inst)
 {
 	struct isa_compute *c = &inst->compute;
 
 	switch (inst->opcode) {
+	case ISA_COPY:
+	case ISA_TENSOR_TENSOR:
+	case ISA_TENSOR_SCALAR:
+	case ISA_SCALAR_TENSOR_TENSOR:
+	case ISA_ACTIVATION:
+		round_results(t, c);
+		break;
 	case ISA_AFFINE_SELECT:
 		c->compute_type = ISA_CT_F32;
 		c->op0 = (uint8_t)(ISA_IS_EQ + fuzz_below(t, 6));

@@ -34,6 +34,7 @@ static const struct name compute_types[] = {
 static const struct name modes[] = {
 	{ "none", ISA_MODE_NONE },
 	{ "double_row", ISA_MODE_DOUBLE_ROW },
+	{ "stochastic", ISA_MODE_STOCHASTIC },
 	{ NULL, 0 },
 };
 

@@ -110,6 +110,7 @@ static void limits(void **state)
 		"affine=-2147483648/p*2147483647,1,-1,0,-2147483648 imm0=0xff7fffff",
 		"activation type=f64 func=mish",
 		"activation func=exp op1=add",
+		"copy mode=stochastic",
 		"matmul type=f64 mode=double_row src0=sbuf:fp8_e4[0+1]@1/1*1,0*0,0*0,0*0",
 		"load_stationary mode=double_row src0=psum:fp8_e5[0+1]@1/1*1,0*0,0*0,0*0 "
 		"vec0=sbuf:fp8_e3[1]@0",
