@@ -26,6 +26,9 @@
 #define ISA_MATMUL_M_MAX   128 /* stationary columns, result partitions */
 #define ISA_MATMUL_N_MAX   512 /* moving columns */
 #define ISA_DOUBLE_ROWS    2   /* of each partition, with ISA_MODE_DOUBLE_ROW: K is up to 256 then */
+#define ISA_MX_ROWS        4   /* of each partition, with ISA_MODE_MX: K is up to 512 then */
+#define ISA_MX_PARTS       8   /* partitions, of ISA_MX_ROWS elements each, that share a scale */
+#define ISA_MX_SCALE_PARTS 16  /* of each ISA_PART_QUANTUM partitions, from the first on, that may have scales */
 #define ISA_PART_QUANTUM   32  /* a compute operand starts at partition 0, 32, 64 or 96 */
 #define ISA_TILE_DIMS      4
 #define ISA_DMA_DIMS       5
@@ -76,7 +79,11 @@ enum isa_dtype {
 	ISA_FP8_E3 = 0xd, /* since 1.2: e3m4, e4m3 and e5m2 with infinities and NaN as IEEE has them: the */
 	ISA_FP8_E4 = 0xe, /* largest numbers are 15.5, 240 and 57344 */
 	ISA_FP8_E5 = 0xf,
-	ISA_FP64 = 0x10, /* ours */
+	ISA_FP64 = 0x10, /* ours, as are those below */
+	ISA_FP8_E4FN = 0x11, /* since 1.2, trn3: e4m3 without infinities, NaN alone beyond 448 */
+	ISA_FP8_E5_X4 = 0x12, /* since 1.2, trn3, for ISA_MODE_MX and QUANTIZE_MX alone: four in one, the first in */
+	ISA_FP8_E4FN_X4 = 0x13, /* the low bits */
+	ISA_FP4_X4 = 0x14, /* e2m1: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives */
 };
 
 /*
@@ -159,6 +166,9 @@ enum isa_opcode {
 	ISA_NONZERO_WITH_COUNT = 0x44, /* dst [n + 1] = where src0 [n] is not 0, + imm0; imm1; how many; of every
 					* ISA_GPSIMD_PARTS-th partition */
 	ISA_SEQUENCE_BOUNDS = 0x45, /* dst [2, n] = where each element's run of equal ones in src0 [n] begins, ends */
+
+	ISA_QUANTIZE_MX = 0x46,   /* V, trn3: dst [n], four in one, = src0 [4n] / scales, which go to vec1 [n] of every
+				   * ISA_MX_PARTS-th partition */
 };
 
 /* op0, op1. Reduce takes add, mult, max, min, and the logical and bitwise and/or. */
@@ -228,13 +238,16 @@ enum isa_act {
 /*
  * In mode, since 1.2. DOUBLE_ROW, of a product, both instructions, from trn2 on: operands are ISA_FP8_E4 or
  * _E5, and the elements of a partition are two rows, one behind the other: the result is the sum of the
- * products of the first rows and of the second ones. STOCHASTIC, of COPY, TENSOR_TENSOR, TENSOR_SCALAR,
+ * products of the first rows and of the second ones. MX, the same from trn3 on: operands are ISA_FP8_E5_X4,
+ * _E4FN_X4 or ISA_FP4_X4, and what is packed together are four rows; vec1 is where src0's scales, of
+ * ISA_UINT8, begin, 2^(scale - 127) each, 255 NaN. STOCHASTIC, of COPY, TENSOR_TENSOR, TENSOR_SCALAR,
  * SCALAR_TENSOR_TENSOR and ACTIVATION in fp32: a result between two numbers of dst's dtype, which has fewer
  * bits, becomes either, so that it stays the same on average.
  */
 enum isa_mode {
 	ISA_MODE_NONE = 0,
 	ISA_MODE_DOUBLE_ROW = 1,
+	ISA_MODE_MX = 2,
 	ISA_MODE_STOCHASTIC = 3,
 };
 
@@ -421,16 +434,20 @@ static inline __u32 isa_dtype_bytes(__u32 dtype)
 	case ISA_FP8_E3:
 	case ISA_FP8_E4:
 	case ISA_FP8_E5:
+	case ISA_FP8_E4FN:
 		return 1;
 	case ISA_INT16:
 	case ISA_UINT16:
 	case ISA_BF16:
 	case ISA_FP16:
+	case ISA_FP4_X4:
 		return 2;
 	case ISA_INT32:
 	case ISA_UINT32:
 	case ISA_FP32:
 	case ISA_TF32:
+	case ISA_FP8_E5_X4:
+	case ISA_FP8_E4FN_X4:
 		return 4;
 	case ISA_UINT64:
 	case ISA_INT64:
@@ -444,7 +461,13 @@ static inline __u32 isa_dtype_bytes(__u32 dtype)
 /* Whether a dtype is an 8-bit float. */
 static inline int isa_is_fp8(__u32 dtype)
 {
-	return dtype >= ISA_FP8_E3 && dtype <= ISA_FP8_E5;
+	return (dtype >= ISA_FP8_E3 && dtype <= ISA_FP8_E5) || dtype == ISA_FP8_E4FN;
+}
+
+/* Whether it is four small floats in one. */
+static inline int isa_is_x4(__u32 dtype)
+{
+	return dtype >= ISA_FP8_E5_X4 && dtype <= ISA_FP4_X4;
 }
 
 /* Whether a dtype is a float of any size. */
@@ -563,6 +586,8 @@ static inline const char *isa_opcode_name(__u32 opcode)
 		return "nonzero_with_count";
 	case ISA_SEQUENCE_BOUNDS:
 		return "sequence_bounds";
+	case ISA_QUANTIZE_MX:
+		return "quantize_mx";
 	default:
 		return (const char *)0;
 	}

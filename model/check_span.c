@@ -113,6 +113,14 @@ static void add_indices(struct nm_span *s, const struct nm_compute *c)
 	s->run *= ISA_TOP;
 }
 
+/* Scales, one behind the other, in 4 partitions of each 32. */
+static void add_scales(struct nm_span *s, const struct nm_compute *c, bool write)
+{
+	add_partitions(s, &c->scale, 0, ISA_PART_QUANTUM / ISA_MX_PARTS,
+		       c->nparts / ISA_PART_QUANTUM, NULL, write);
+	s->run *= c->columns;
+}
+
 static bool uses_all_indices(const struct nm_compute *c)
 {
 	return nm_elems(&c->dst_nest) / c->s0.imm == nm_elems(&c->src1_nest) * ISA_GPSIMD_PARTS;
@@ -149,7 +157,7 @@ static unsigned int compute_spans(struct nm_replay *r, const struct nm_inst *ins
 	unsigned int dst_parts = c->nparts, n = 0;
 
 	if (inst->opcode == ISA_LOAD_STATIONARY)
-		r->load_m = c->n / c->rows;
+		r->load_m = c->columns;
 	if (inst->opcode == ISA_MATMUL)
 		dst_parts = r->load_m;
 	else if (inst->opcode == ISA_TRANSPOSE)
@@ -169,6 +177,8 @@ static unsigned int compute_spans(struct nm_replay *r, const struct nm_inst *ins
 		add_operand(&s[n++], &c->s0.vec, c->nparts, NULL, false);
 	if (c->s1.vec.bytes && !match)
 		add_operand(&s[n++], &c->s1.vec, c->nparts, NULL, false);
+	if (c->scale.bytes)
+		add_scales(&s[n++], c, inst->opcode == ISA_QUANTIZE_MX);
 	if (c->row.bytes && adds)
 		add_operand(&s[n++], &c->row, c->nparts, NULL, false);
 	if (keeps)

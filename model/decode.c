@@ -44,7 +44,7 @@ static bool has_compute(unsigned int opcode)
 {
 	return (opcode >= ISA_MEMSET && opcode <= ISA_PARTITION_REDUCE) ||
 	       (opcode >= ISA_LOAD_STATIONARY && opcode <= ISA_TRANSPOSE) ||
-	       (opcode >= ISA_MAX8 && opcode <= ISA_SEQUENCE_BOUNDS);
+	       (opcode >= ISA_MAX8 && opcode <= ISA_QUANTIZE_MX);
 }
 
 /* The rule of this file: what an instruction needs beyond struct nm_inst. */

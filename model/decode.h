@@ -80,7 +80,8 @@ struct nm_compute {
 	bool buffered; /* dst overlaps a source: read a whole partition before writing */
 	bool apart; /* partitions do not meet: they may be processed in any order, and at once */
 	uint32_t n; /* elements of a partition: product of nest */
-	uint8_t rows; /* LOAD_STATIONARY, MATMUL: of the operand in each partition, one behind the other */
+	uint8_t rows; /* LOAD_STATIONARY, MATMUL: of the operand in each partition */
+	uint32_t columns; /* of them: elements of a row */
 	struct nm_nest nest; /* of src0 and, but for the tensor engine, the other operands */
 	/* Of dst where it differs: tensor engine, BN_*, gathers and the like; of the ISA_TOP values of MAX8
 	 * and the like; of src1 in N_GATHER. */
@@ -89,6 +90,8 @@ struct nm_compute {
 	/* What an index adds is in src0.step for IOTA, in src1.step for AFFINE_SELECT. */
 	struct nm_operand dst, src0, src1;
 	struct nm_scalar s0, s1;
+	struct nm_operand
+		scale; /* MX: scales of src0, or of dst; of the first partition that has some */
 	struct nm_operand row; /* reduction of a row, written; with ISA_F_ACCUM read, too */
 	uint8_t shuffle[ISA_PART_QUANTUM]; /* STREAM_SHUFFLE */
 	int64_t start; /* AFFINE_SELECT: of the first partition, and what a partition adds */
@@ -205,7 +208,7 @@ struct nm_decoder {
 	uint8_t opcode;
 	uint32_t load_k,
 		load_m; /* stationary operand of the tensor stream, partitions and columns; 0: none */
-	uint8_t load_mode; /* its ISA_MODE_* */
+	uint8_t load_mode, load_dtype; /* its ISA_MODE_* and dtype */
 	uint32_t dst_rights; /* that a transfer needs of its destination slot */
 	uint32_t cumulated; /* partitions that the vector stream holds a cumulative result of */
 	uint32_t matmul_cycles; /* of the instruction before, for hiding loads */

@@ -28,6 +28,7 @@ struct body {
 	const struct isa_inst *inst;
 	struct nm_inst *out;
 	struct nm_compute *c;
+	bool mx; /* operands may be of four elements in one */
 };
 
 struct rule {
@@ -125,6 +126,13 @@ static int same_dtype(struct body *b)
 	return in->dst.dtype == in->src0.dtype ? 0 : bad(b, in->dst.dtype, in->src0.dtype);
 }
 
+static bool has_dtype(const struct body *b, unsigned int dtype)
+{
+	if (isa_is_x4(dtype))
+		return b->mx;
+	return dtype != ISA_FP8_E4FN || b->d->arch >= NEURON_ARCH_V4;
+}
+
 /* Space, dtype, partitions and alignment, which tiles and columns share. */
 static int check_place(struct body *b, struct nm_operand *o, unsigned int nparts,
 		       unsigned int spaces)
@@ -133,7 +141,7 @@ static int check_place(struct body *b, struct nm_operand *o, unsigned int nparts
 
 	if (o->space > ISA_SPACE_PSUM || !(spaces & SPACE(o->space)))
 		return bad(b, o->space, spaces & SBUF ? ISA_SPACE_SBUF : ISA_SPACE_PSUM);
-	if (bytes == 0 || (bytes == 8 && b->d->engine != ISA_GPSIMD))
+	if (bytes == 0 || (bytes == 8 && b->d->engine != ISA_GPSIMD) || !has_dtype(b, o->dtype))
 		return bad(b, o->dtype, ISA_FP32);
 	if (o->part0 % ISA_PART_QUANTUM || o->part0 >= ISA_PARTITIONS)
 		return bad(b, o->part0, ISA_PART_QUANTUM);
@@ -594,6 +602,7 @@ static int decode_iota(struct body *b)
 
 /* --- instructions that only some engines have -------------------------------------------- */
 
+#include "decode_mx.h"
 #include "decode_tensor.h"
 #include "decode_vector.h"
 #include "decode_gpsimd.h"
@@ -642,6 +651,7 @@ static const struct rule rules[] = {
 	[ISA_N_GATHER] = { G, 0, CT(ISA_CT_BITS), decode_n_gather },
 	[ISA_LOCAL_GATHER] = { G, 0, CT(ISA_CT_BITS), decode_local_gather },
 	[ISA_NONZERO_WITH_COUNT] = { G, 0, CT(ISA_CT_I32), decode_nonzero },
+	[ISA_QUANTIZE_MX] = { V, 0, CT(ISA_CT_F32), decode_quantize_mx },
 	[ISA_SEQUENCE_BOUNDS] = { G, 0, CT(ISA_CT_F32) | CT(ISA_CT_I32), decode_sequence_bounds },
 };
 
@@ -730,7 +740,7 @@ int nm_decode_compute(struct nm_decoder *d, const struct isa_inst *in, struct nm
 		return ret;
 	c->apart = is_parallel(in->opcode) && is_apart(c);
 	d->matmul_cycles = in->opcode == ISA_MATMUL ?
-				   nm_matmul_cycles(c->n / c->rows, c->src0.dtype == ISA_FP32) :
+				   nm_matmul_cycles(c->columns, c->src0.dtype == ISA_FP32) :
 				   0;
 	nm_time_compute(d->timing, out, c, d->engine, hidden);
 	return 0;

@@ -173,6 +173,9 @@ static void execute(struct nm_exec *x, unsigned int opcode, const struct nm_comp
 	case ISA_SEQUENCE_BOUNDS:
 		nm_exec_sequence_bounds(x, c);
 		break;
+	case ISA_QUANTIZE_MX:
+		nm_exec_quantize_mx(x, c);
+		break;
 	default:
 		nm_exec_elementwise(x, opcode, c);
 		break;

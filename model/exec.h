@@ -154,6 +154,9 @@ void nm_exec_n_gather(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_local_gather(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_nonzero(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_sequence_bounds(struct nm_exec *x, const struct nm_compute *c);
+/* mx.c; the dequantized rows of partition p of src0, one behind the other */
+void nm_mx_fetch(const struct nm_exec *x, const struct nm_compute *c, unsigned int p, float *rows);
+void nm_exec_quantize_mx(struct nm_exec *x, const struct nm_compute *c);
 /* scan.c */
 void nm_exec_scan(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_cumulative(struct nm_exec *x, const struct nm_compute *c);

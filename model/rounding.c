@@ -2,7 +2,7 @@
 /*
  * Stochastic rounding: with r, a random number of 32 bits, and f, how far a magnitude lies on its way from
  * one number of the destination's dtype to the next, the next one is the result when r < floor(f * 2^32).
- * Infinity takes the place of the number behind the largest. f * 2^32 is an integer but for numbers far
+ * Infinity, or NaN where there is none, takes the place of the number behind the largest. f * 2^32 is an integer but for numbers far
  * below the least one of the dtype, so that the result is that of no rounding on average.
  */
 #include <string.h>
@@ -16,9 +16,10 @@ struct grid {
 };
 
 static const struct grid grids[NM_DTYPES] = {
-	[ISA_BF16] = { 16, 1 },		[ISA_FP16] = { 13, 127 - 14 },
-	[ISA_TF32] = { 13, 1 },		[ISA_FP8_E3] = { 19, 127 - 2 },
-	[ISA_FP8_E4] = { 20, 127 - 6 }, [ISA_FP8_E5] = { 21, 127 - 14 },
+	[ISA_BF16] = { 16, 1 },		  [ISA_FP16] = { 13, 127 - 14 },
+	[ISA_TF32] = { 13, 1 },		  [ISA_FP8_E3] = { 19, 127 - 2 },
+	[ISA_FP8_E4] = { 20, 127 - 6 },	  [ISA_FP8_E5] = { 21, 127 - 14 },
+	[ISA_FP8_E4FN] = { 20, 127 - 6 },
 };
 
 #define FRACTION 23 /* bits, of fp32 */

@@ -58,22 +58,23 @@
 	LOAD(k, K, t, T)    \
 	STORE(k, K, t, T)
 
-#define CONVERT_DTYPES(k, K)          \
-	CONVERT(k, K, i8, int8_t)     \
-	CONVERT(k, K, u8, uint8_t)    \
-	CONVERT(k, K, i16, int16_t)   \
-	CONVERT(k, K, u16, uint16_t)  \
-	CONVERT(k, K, bf16, uint16_t) \
-	CONVERT(k, K, fp16, uint16_t) \
-	CONVERT(k, K, tf32, uint32_t) \
-	CONVERT(k, K, e3m4, uint8_t)  \
-	CONVERT(k, K, e4m3, uint8_t)  \
-	CONVERT(k, K, e5m2, uint8_t)  \
-	CONVERT(k, K, i32, int32_t)   \
-	CONVERT(k, K, u32, uint32_t)  \
-	CONVERT(k, K, f32, float)     \
-	CONVERT(k, K, i64, int64_t)   \
-	CONVERT(k, K, u64, uint64_t)  \
+#define CONVERT_DTYPES(k, K)           \
+	CONVERT(k, K, i8, int8_t)      \
+	CONVERT(k, K, u8, uint8_t)     \
+	CONVERT(k, K, i16, int16_t)    \
+	CONVERT(k, K, u16, uint16_t)   \
+	CONVERT(k, K, bf16, uint16_t)  \
+	CONVERT(k, K, fp16, uint16_t)  \
+	CONVERT(k, K, tf32, uint32_t)  \
+	CONVERT(k, K, e3m4, uint8_t)   \
+	CONVERT(k, K, e4m3, uint8_t)   \
+	CONVERT(k, K, e5m2, uint8_t)   \
+	CONVERT(k, K, e4m3fn, uint8_t) \
+	CONVERT(k, K, i32, int32_t)    \
+	CONVERT(k, K, u32, uint32_t)   \
+	CONVERT(k, K, f32, float)      \
+	CONVERT(k, K, i64, int64_t)    \
+	CONVERT(k, K, u64, uint64_t)   \
 	CONVERT(k, K, f64, double)
 
 CONVERT_DTYPES(f32, float)
@@ -110,16 +111,17 @@ static void row_store_f32_hard_fp16(void *dst, ptrdiff_t step, const void *a, si
 #define row_store_f32_hard_fp16 row_store_f32_fp16
 #endif
 
-#define DTYPE_TABLE(prefix, fp16)                                         \
-	{                                                                 \
-		[ISA_INT8] = prefix##i8,     [ISA_UINT8] = prefix##u8,    \
-		[ISA_INT16] = prefix##i16,   [ISA_UINT16] = prefix##u16,  \
-		[ISA_BF16] = prefix##bf16,   [ISA_FP16] = prefix##fp16,   \
-		[ISA_INT32] = prefix##i32,   [ISA_UINT32] = prefix##u32,  \
-		[ISA_FP32] = prefix##f32,    [ISA_INT64] = prefix##i64,   \
-		[ISA_UINT64] = prefix##u64,  [ISA_FP64] = prefix##f64,    \
-		[ISA_FP8_E3] = prefix##e3m4, [ISA_FP8_E4] = prefix##e4m3, \
-		[ISA_FP8_E5] = prefix##e5m2, [ISA_TF32] = prefix##tf32,   \
+#define DTYPE_TABLE(prefix, fp16)                                             \
+	{                                                                     \
+		[ISA_INT8] = prefix##i8,	 [ISA_UINT8] = prefix##u8,    \
+		[ISA_INT16] = prefix##i16,	 [ISA_UINT16] = prefix##u16,  \
+		[ISA_BF16] = prefix##bf16,	 [ISA_FP16] = prefix##fp16,   \
+		[ISA_INT32] = prefix##i32,	 [ISA_UINT32] = prefix##u32,  \
+		[ISA_FP32] = prefix##f32,	 [ISA_INT64] = prefix##i64,   \
+		[ISA_UINT64] = prefix##u64,	 [ISA_FP64] = prefix##f64,    \
+		[ISA_FP8_E3] = prefix##e3m4,	 [ISA_FP8_E4] = prefix##e4m3, \
+		[ISA_FP8_E5] = prefix##e5m2,	 [ISA_TF32] = prefix##tf32,   \
+		[ISA_FP8_E4FN] = prefix##e4m3fn,                              \
 	}
 
 /* --- ALU ------------------------------------------------------------------------- */
@@ -466,7 +468,7 @@ const struct nm_rows NM_ROWS = {
 		[ISA_UINT16] = truth_b2, [ISA_BF16] = truth_half, [ISA_FP16] = truth_half,
 		[ISA_INT32] = truth_b4, [ISA_UINT32] = truth_b4, [ISA_FP32] = truth_f32,
 		[ISA_INT64] = truth_b8, [ISA_UINT64] = truth_b8, [ISA_FP64] = truth_f64,
-		[ISA_FP8_E3] = truth_fp8, [ISA_FP8_E4] = truth_fp8, [ISA_FP8_E5] = truth_fp8,
+		[ISA_FP8_E3] = truth_fp8, [ISA_FP8_E4] = truth_fp8, [ISA_FP8_E5] = truth_fp8, [ISA_FP8_E4FN] = truth_fp8,
 		[ISA_TF32] = truth_tf32,
 	},
 	.blend = { blend_8, blend_16, blend_32, blend_64 },

@@ -16,13 +16,13 @@
 #include "neuron_isa.h"
 
 #define NM_CTS	  4 /* arithmetic compute types: F32, I32, I64, F64 */
-#define NM_DTYPES 17 /* indexed by enum isa_dtype */
+#define NM_DTYPES 18 /* indexed by enum isa_dtype, but for those of four elements in one */
 #define NM_LANES  16 /* partial results of a reduction: element i goes to lane i % NM_LANES */
 
 #define NM_GEMM_PACK 8 /* columns of the stationary operand that are packed together */
 /* A product in parts of so many columns has no more panels than one in a whole, for any vectors. */
 #define NM_GEMM_PANEL 48
-#define NM_GEMM_K_MAX (ISA_MATMUL_K_MAX * ISA_DOUBLE_ROWS)
+#define NM_GEMM_K_MAX (ISA_MATMUL_K_MAX * ISA_MX_ROWS)
 
 typedef void (*nm_row2)(void *d, const void *a, const void *b, size_t n);
 

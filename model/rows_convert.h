@@ -7,6 +7,7 @@
 #define NM_ROWS_CONVERT_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -88,13 +89,14 @@ static inline uint16_t f32_to_fp16(float x)
 
 /*
  * 8-bit floats: exp_bits of exponent and man_bits of fraction, the largest exponent for infinity and
- * NaN. All of them, subnormal ones too, are normal in fp32.
+ * NaN, or, if finite, NaN all ones and all else numbers. All, subnormal ones too, are normal in fp32.
  */
 #define FP8_BIAS_UP(exp_bits) (128u - (1u << ((exp_bits) - 1))) /* to the exponent of fp32 */
 
-static inline float fp8_to_f32(uint8_t h, unsigned int exp_bits, unsigned int man_bits)
+static inline float fp8_to_f32(uint8_t h, unsigned int exp_bits, unsigned int man_bits, bool finite)
 {
-	const uint32_t up = FP8_BIAS_UP(exp_bits) << 23, inf = ((1u << exp_bits) - 1) << 23;
+	const uint32_t up = FP8_BIAS_UP(exp_bits) << 23;
+	const uint32_t inf = finite ? 0x7fu << (23 - man_bits) : ((1u << exp_bits) - 1) << 23;
 	uint32_t sign = (uint32_t)(h & 0x80u) << 24;
 	uint32_t mag = (uint32_t)(h & 0x7fu) << (23 - man_bits);
 	uint32_t special = 0x7f800000u | (mag & 0x7fffffu ? 0x400000u | (mag & 0x7fffffu) : 0);
@@ -105,11 +107,12 @@ static inline float fp8_to_f32(uint8_t h, unsigned int exp_bits, unsigned int ma
 	return bits_f32(u | sign);
 }
 
-static inline uint8_t f32_to_fp8(float x, unsigned int exp_bits, unsigned int man_bits)
+static inline uint8_t f32_to_fp8(float x, unsigned int exp_bits, unsigned int man_bits, bool finite)
 {
 	const unsigned int shift = 23 - man_bits;
 	const uint32_t up = FP8_BIAS_UP(exp_bits) << 23;
-	const uint32_t inf = ((1u << exp_bits) - 1) << man_bits;
+	/* What takes the place of larger numbers. */
+	const uint32_t inf = finite ? 0x7fu : ((1u << exp_bits) - 1) << man_bits;
 	/* Of this exponent the last place of fp32 is the least subnormal, so that the FPU rounds to it. */
 	const uint32_t unit = (FP8_BIAS_UP(exp_bits) + 24 - man_bits) << 23;
 	uint32_t u = f32_bits(x);
@@ -126,19 +129,20 @@ static inline uint8_t f32_to_fp8(float x, unsigned int exp_bits, unsigned int ma
 	return (uint8_t)(h | sign);
 }
 
-#define FP8_DTYPE(t, exp_bits, man_bits)                  \
-	static inline float t##_to_f32(uint8_t h)         \
-	{                                                 \
-		return fp8_to_f32(h, exp_bits, man_bits); \
-	}                                                 \
-	static inline uint8_t f32_to_##t(float x)         \
-	{                                                 \
-		return f32_to_fp8(x, exp_bits, man_bits); \
+#define FP8_DTYPE(t, exp_bits, man_bits, finite)                  \
+	static inline float t##_to_f32(uint8_t h)                 \
+	{                                                         \
+		return fp8_to_f32(h, exp_bits, man_bits, finite); \
+	}                                                         \
+	static inline uint8_t f32_to_##t(float x)                 \
+	{                                                         \
+		return f32_to_fp8(x, exp_bits, man_bits, finite); \
 	}
 
-FP8_DTYPE(e3m4, 3, 4)
-FP8_DTYPE(e4m3, 4, 3)
-FP8_DTYPE(e5m2, 5, 2)
+FP8_DTYPE(e3m4, 3, 4, false)
+FP8_DTYPE(e4m3, 4, 3, false)
+FP8_DTYPE(e5m2, 5, 2, false)
+FP8_DTYPE(e4m3fn, 4, 3, true)
 
 #undef FP8_DTYPE
 
@@ -262,6 +266,7 @@ SMALL_DTYPE(tf32, uint32_t)
 SMALL_DTYPE(e3m4, uint8_t)
 SMALL_DTYPE(e4m3, uint8_t)
 SMALL_DTYPE(e5m2, uint8_t)
+SMALL_DTYPE(e4m3fn, uint8_t)
 
 #undef SMALL_DTYPE
 

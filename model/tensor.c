@@ -44,15 +44,25 @@ static bool load_pairs(struct nm_exec *x, const struct nm_compute *c)
 	return true;
 }
 
+/* The rows of partition k, one behind the other. */
+static void fetch_rows(const struct nm_exec *x, const struct nm_compute *c, unsigned int k,
+		       float *rows)
+{
+	if (c->scale.bytes)
+		nm_mx_fetch(x, c, k, rows);
+	else
+		nm_fetch(x, ISA_CT_F32, &c->src0, &c->nest, k, rows);
+}
+
 void nm_exec_load_stationary(struct nm_exec *x, const struct nm_compute *c)
 {
-	float row[ISA_MATMUL_M_MAX * ISA_DOUBLE_ROWS + NM_GEMM_PACK] = { 0 };
+	float row[ISA_MATMUL_M_MAX * ISA_MX_ROWS + NM_GEMM_PACK] = { 0 };
 
 	x->load_k = c->nparts * c->rows;
-	x->load_m = c->n / c->rows;
+	x->load_m = c->columns;
 	x->load_pairs = x->pairs && c->src0.dtype == ISA_BF16 && load_pairs(x, c);
 	for (unsigned int k = 0; k < c->nparts && !x->load_pairs; k++) {
-		nm_fetch(x, ISA_CT_F32, &c->src0, &c->nest, k, row);
+		fetch_rows(x, c, k, row);
 		for (unsigned int r = 0; r < c->rows; r++)
 			pack(x, row + r * x->load_m, r * c->nparts + k, x->load_k);
 	}
@@ -140,12 +150,12 @@ static bool gather_pairs(const struct product *p)
 /* The moving operand of several rows a partition as fp32, in the order of the stationary one. */
 static void gather_rows(const struct product *p)
 {
-	float rows[ISA_MATMUL_N_MAX * ISA_DOUBLE_ROWS];
+	float rows[ISA_MATMUL_N_MAX * ISA_MX_ROWS];
 	const struct nm_compute *c = p->c;
 	float *out = p->x->moving;
 
 	for (unsigned int k = 0; k < c->nparts; k++) {
-		nm_fetch(p->x, ISA_CT_F32, &c->src0, &c->nest, k, rows);
+		fetch_rows(p->x, c, k, rows);
 		for (unsigned int r = 0; r < c->rows; r++)
 			memcpy(out + (size_t)(r * c->nparts + k) * p->n, rows + r * p->n,
 			       p->n * sizeof(*rows));
@@ -201,7 +211,7 @@ static void put_row(const struct nm_exec *x, const struct nm_compute *c, unsigne
 	unsigned int inner = c->dst_nest.ndim - 1u;
 	uint32_t row = c->dst_nest.count[inner];
 	bool accumulate = c->flags & ISA_F_ACCUM;
-	const float *in = x->product + (size_t)m * (c->n / c->rows);
+	const float *in = x->product + (size_t)m * c->columns;
 	uint8_t *dst = nm_operand_ptr(x, &c->dst, m);
 	uint32_t idx[ISA_TILE_DIMS] = { 0 };
 
@@ -222,7 +232,7 @@ static void put_row(const struct nm_exec *x, const struct nm_compute *c, unsigne
 void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c)
 {
 	bool direct = c->dst_nest.ndim == 1 && c->dst.step[0] == sizeof(float);
-	struct product p = { .x = x, .c = c, .n = c->n / c->rows, .parts = 1, .moving = x->moving };
+	struct product p = { .x = x, .c = c, .n = c->columns, .parts = 1, .moving = x->moving };
 
 	p.pitch = p.n;
 	if ((size_t)x->load_k * x->load_m * p.n >= DIVIDE_MACS)

@@ -195,6 +195,9 @@ static uint64_t vector_cycles(const struct nm_timing *t, const struct nm_inst *i
 	unsigned int speed = t->vector_half && all_half(t, c) ? vector_speed(inst, c) : 1;
 	uint64_t n = (uint64_t)c->n * (c->src0.bytes && c->src1.bytes ? t->vector_inputs : 1);
 
+	/* NKI Trainium3 guide: four elements a cycle. */
+	if (inst->opcode == ISA_QUANTIZE_MX)
+		return c->columns;
 	if (takes_a_row(inst->opcode))
 		return (uint64_t)c->n * (is_strided(&c->src0, nd) ? 2 : 1);
 	if (inst->opcode == ISA_BN_AGGR)
@@ -280,14 +283,14 @@ static void time_tensor(const struct nm_timing *t, struct nm_inst *inst, const s
 {
 	uint64_t cycles;
 
-	/* NKI Trainium2 guide: double rows take as long as single ones. */
+	/* NKI Trainium2 guide: double rows take as long as single ones; Trainium3 guide: and four of MX. */
 	if (inst->opcode == ISA_LOAD_STATIONARY)
-		cycles = c->n / c->rows > hidden_cycles ? c->n / c->rows - hidden_cycles : 0;
+		cycles = c->columns > hidden_cycles ? c->columns - hidden_cycles : 0;
 	else if (inst->opcode == ISA_TRANSPOSE)
 		cycles = (uint64_t)nm_matmul_cycles(c->n, false) *
 			 (c->src0.bytes == 4 ? t->transpose_4byte : 1);
 	else
-		cycles = nm_matmul_cycles(c->n / c->rows, c->src0.dtype == ISA_FP32);
+		cycles = nm_matmul_cycles(c->columns, c->src0.dtype == ISA_FP32);
 	/* The array is pipelined: its latency delays effects, not the next one. */
 	inst->busy_ps = cycles_ps(t, cycles + 1, ISA_TENSOR);
 	inst->latency_ps = cycles_ps(t, ACCESS_CYCLES, ISA_TENSOR);

@@ -6,8 +6,8 @@
 #include "bench.h"
 #include "convert.h"
 
-static const uint8_t kinds[] = { ISA_FP8_E3, ISA_FP8_E4, ISA_FP8_E5 };
-#define KINDS 3
+static const uint8_t kinds[] = { ISA_FP8_E3, ISA_FP8_E4, ISA_FP8_E5, ISA_FP8_E4FN };
+#define KINDS 4
 
 #define CODES 256
 
@@ -24,6 +24,8 @@ static void known_values(void **state)
 		{ ISA_FP8_E4, 0x38, 1 },	{ ISA_FP8_E4, 0x77, 240 },
 		{ ISA_FP8_E4, 0x08, 0x1p-6L },	{ ISA_FP8_E4, 0x81, -0x1p-9L },
 		{ ISA_FP8_E4, 0x78, INFINITY }, { ISA_FP8_E4, 0xf8, -INFINITY },
+		{ ISA_FP8_E4FN, 0x38, 1 },	{ ISA_FP8_E4FN, 0x78, 256 },
+		{ ISA_FP8_E4FN, 0x7e, 448 },	{ ISA_FP8_E4FN, 0x81, -0x1p-9L },
 		{ ISA_FP8_E5, 0x3c, 1 },	{ ISA_FP8_E5, 0xfb, -57344 },
 		{ ISA_FP8_E5, 0x04, 0x1p-14L }, { ISA_FP8_E5, 0x01, 0x1p-16L },
 		{ ISA_FP8_E5, 0x7c, INFINITY }, { ISA_FP8_E5, 0xfc, -INFINITY },
@@ -105,9 +107,9 @@ static size_t boundaries(unsigned int dtype, long double *x)
 
 	for (unsigned int code = 0; code < inf; code++) {
 		long double low = ref_unpack(f, code);
-		/* Infinity takes the place of the number that would come there. */
+		/* Infinity takes the place of the number that would come there, or NaN. */
 		long double high = code + 1 < inf ? ref_unpack(f, code + 1) :
-						    ldexpl(1, ilogbl(low) + 1);
+						    2 * low - ref_unpack(f, code - 1);
 
 		x[n++] = low;
 		x[n++] = (low + high) / 2;

@@ -21,43 +21,46 @@ struct format {
 	int bits, precision,
 		min_exp; /* precision with the hidden bit; exponent of the least normal */
 	int unused; /* low bits of more, behind those; rounded away when an element is read */
+	bool finite; /* no infinities: all ones are NaN, all else numbers */
 };
 
 static inline struct format ref_format(unsigned int dtype)
 {
 	switch (dtype) {
 	case ISA_INT8:
-		return (struct format){ false, true, 8, 0, 0, 0 };
+		return (struct format){ false, true, 8, 0, 0, 0, false };
 	case ISA_UINT8:
-		return (struct format){ false, false, 8, 0, 0, 0 };
+		return (struct format){ false, false, 8, 0, 0, 0, false };
 	case ISA_INT16:
-		return (struct format){ false, true, 16, 0, 0, 0 };
+		return (struct format){ false, true, 16, 0, 0, 0, false };
 	case ISA_UINT16:
-		return (struct format){ false, false, 16, 0, 0, 0 };
+		return (struct format){ false, false, 16, 0, 0, 0, false };
 	case ISA_INT32:
-		return (struct format){ false, true, 32, 0, 0, 0 };
+		return (struct format){ false, true, 32, 0, 0, 0, false };
 	case ISA_UINT32:
-		return (struct format){ false, false, 32, 0, 0, 0 };
+		return (struct format){ false, false, 32, 0, 0, 0, false };
 	case ISA_INT64:
-		return (struct format){ false, true, 64, 0, 0, 0 };
+		return (struct format){ false, true, 64, 0, 0, 0, false };
 	case ISA_UINT64:
-		return (struct format){ false, false, 64, 0, 0, 0 };
+		return (struct format){ false, false, 64, 0, 0, 0, false };
 	case ISA_BF16:
-		return (struct format){ true, true, 16, 8, -126, 0 };
+		return (struct format){ true, true, 16, 8, -126, 0, false };
 	case ISA_FP16:
-		return (struct format){ true, true, 16, 11, -14, 0 };
+		return (struct format){ true, true, 16, 11, -14, 0, false };
 	case ISA_FP32:
-		return (struct format){ true, true, 32, 24, -126, 0 };
+		return (struct format){ true, true, 32, 24, -126, 0, false };
 	case ISA_TF32:
-		return (struct format){ true, true, 32, 11, -126, 13 };
+		return (struct format){ true, true, 32, 11, -126, 13, false };
 	case ISA_FP8_E3:
-		return (struct format){ true, true, 8, 5, -2, 0 };
+		return (struct format){ true, true, 8, 5, -2, 0, false };
 	case ISA_FP8_E4:
-		return (struct format){ true, true, 8, 4, -6, 0 };
+		return (struct format){ true, true, 8, 4, -6, 0, false };
+	case ISA_FP8_E4FN:
+		return (struct format){ true, true, 8, 4, -6, 0, true };
 	case ISA_FP8_E5:
-		return (struct format){ true, true, 8, 3, -14, 0 };
+		return (struct format){ true, true, 8, 3, -14, 0, false };
 	default:
-		return (struct format){ true, true, 64, 53, -1022, 0 };
+		return (struct format){ true, true, 64, 53, -1022, 0, false };
 	}
 }
 
@@ -73,7 +76,8 @@ static inline long double ref_value(struct format f, uint64_t u)
 	uint64_t exp = u >> fraction & ref_mask(exp_bits), frac = u & ref_mask(fraction);
 	long double x;
 
-	if (exp == ref_mask(exp_bits))
+	if (f.finite ? (u & ref_mask(f.bits - 1)) == ref_mask(f.bits - 1) :
+		       exp == ref_mask(exp_bits))
 		x = frac ? (long double)NAN : (long double)INFINITY;
 	else if (exp == 0)
 		x = ldexpl((long double)frac, f.min_exp - fraction);
@@ -87,8 +91,9 @@ static inline long double ref_value(struct format f, uint64_t u)
 static inline uint64_t ref_nearest(struct format f, long double x)
 {
 	int fraction = f.precision - 1, exp_bits = f.bits - f.precision, e;
-	uint64_t sign = signbit(x) ? 1ull << (f.bits - 1) : 0;
-	uint64_t inf = ref_mask(exp_bits) << fraction;
+	uint64_t sign = signbit(x) ? 1ull << (f.bits - 1) : 0, u;
+	/* What takes the place of larger numbers. */
+	uint64_t inf = f.finite ? ref_mask(f.bits - 1) : ref_mask(exp_bits) << fraction;
 	long double m;
 
 	if (isnan(x))
@@ -102,12 +107,12 @@ static inline uint64_t ref_nearest(struct format f, long double x)
 		return sign;
 	if (m >= ldexpl(1, f.precision))
 		m /= 2, e++;
-	if (e > (int)ref_mask(exp_bits) + f.min_exp - 2)
+	if (e > (int)ref_mask(exp_bits) + f.min_exp - 1)
 		return sign | inf;
 	if (m < ldexpl(1, fraction))
 		return sign | (uint64_t)m;
-	return sign | (uint64_t)(e - f.min_exp + 1) << fraction |
-	       ((uint64_t)m & ref_mask(fraction));
+	u = (uint64_t)(e - f.min_exp + 1) << fraction | ((uint64_t)m & ref_mask(fraction));
+	return sign | (u > inf ? inf : u);
 }
 
 /* Pattern of an element, and its value. */
@@ -175,7 +180,7 @@ static inline int64_t ref_wrap(unsigned int ct, uint64_t u)
 static inline struct value ref_load(unsigned int ct, unsigned int dtype, const void *p)
 {
 	struct format f = ref_format(dtype);
-	struct format to = { false, true, ct == ISA_CT_I32 ? 32 : 64, 0, 0, 0 };
+	struct format to = { false, true, ct == ISA_CT_I32 ? 32 : 64, 0, 0, 0, false };
 	struct value v = { 0 };
 	uint64_t u = 0;
 	int64_t s;

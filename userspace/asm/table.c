@@ -23,6 +23,10 @@ static const struct name dtypes[] = {
 	{ "fp8_e5", ISA_FP8_E5 },
 	{ "fp64", ISA_FP64 },
 	{ "tf32", ISA_TF32 },
+	{ "fp8_e4fn", ISA_FP8_E4FN },
+	{ "fp8_e5_x4", ISA_FP8_E5_X4 },
+	{ "fp8_e4fn_x4", ISA_FP8_E4FN_X4 },
+	{ "fp4_x4", ISA_FP4_X4 },
 	{ NULL, 0 },
 };
 
@@ -34,6 +38,7 @@ static const struct name compute_types[] = {
 static const struct name modes[] = {
 	{ "none", ISA_MODE_NONE },
 	{ "double_row", ISA_MODE_DOUBLE_ROW },
+	{ "mx", ISA_MODE_MX },
 	{ "stochastic", ISA_MODE_STOCHASTIC },
 	{ NULL, 0 },
 };

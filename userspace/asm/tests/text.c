@@ -111,6 +111,7 @@ static void limits(void **state)
 		"activation type=f64 func=mish",
 		"activation func=exp op1=add",
 		"copy mode=stochastic",
+		"matmul mode=mx src0=sbuf:fp4_x4[0+32]@64/1*512,0*0,0*0,0*0 vec1=sbuf:uint8[36]@0",
 		"matmul type=f64 mode=double_row src0=sbuf:fp8_e4[0+1]@1/1*1,0*0,0*0,0*0",
 		"load_stationary mode=double_row src0=psum:fp8_e5[0+1]@1/1*1,0*0,0*0,0*0 "
 		"vec0=sbuf:fp8_e3[1]@0",
