@@ -91,6 +91,7 @@ struct lir {
 	uint8_t *consts;
 	uint32_t n_consts, cap_consts; /* bytes */
 	uint32_t group, tag; /* given to new operations */
+	uint32_t bounce; /* first scratch slot of those that attention uses; 0: none yet */
 };
 
 /* --- building (lir.c) ---------------------------------------------------------------- */

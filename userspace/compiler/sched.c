@@ -15,7 +15,8 @@
  * Hazards on chip are found by the bytes and partitions of each buffer, and
  * when a place goes to a new buffer, by what was done there last. In HBM they are
  * found between groups: within one group a kernel never reads what another of its
- * transfers writes, and writes over what it reads only after that; so a group waits
+ * transfers writes, and writes over what it reads only after that (where one does, the
+ * transfers that write have a group of their own); so a group waits
  * for all earlier ones that wrote the memory it reads or touched the memory it
  * writes, and a write for the reads before it.
  */

@@ -164,12 +164,12 @@ static void convolution(void **state)
 static void attention(void **state)
 {
 	struct tg *tg = tg_new("attention", 4);
-	const int64_t dims[3] = { 2, 300, 64 };
+	const int64_t dims[3] = { 5, 300, 64 };
 	struct tv *q = tg_input(tg, NC_BF16, 3, dims, NULL),
 		  *k = tg_input(tg, NC_BF16, 3, dims, NULL);
 	struct tv *v = tg_input(tg, NC_BF16, 3, dims, NULL);
-	struct tv y = { .dtype = NC_BF16, .nd = 3, .dims = { 2, 300, 64 }, .n = 2 * 300 * 64 };
-	struct tv lse = { .dtype = NC_FP32, .nd = 2, .dims = { 2, 300 }, .n = 2 * 300 };
+	struct tv y = { .dtype = NC_BF16, .nd = 3, .dims = { 5, 300, 64 }, .n = 5 * 300 * 64 };
+	struct tv lse = { .dtype = NC_FP32, .nd = 2, .dims = { 5, 300 }, .n = 5 * 300 };
 	const struct nc_attention how = { .scale = 0.125f, .causal = true };
 
 	(void)state;

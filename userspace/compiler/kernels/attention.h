@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernels of attention share: operands, loads, the choice of engines. */
+#ifndef NC_ATTENTION_H
+#define NC_ATTENTION_H
+
+#include "panel.h"
+
+#define BLOCK ISA_PARTITIONS
+#define SLAB  512 /* queries or keys loaded at a time */
+
+#define NOTHING 0x7149f2cau /* 1e30: the shift of a row without keys */
+#define TINY	0x0da24260u /* 1e-30: divides sums of 0; others are 1 or more */
+#define MASKED	0xff7f0000u /* the least bf16, added to what causality leaves out */
+
+/* Engines to choose from. */
+#define V (1u << ISA_VECTOR)
+#define S (1u << ISA_SCALAR)
+#define G (1u << ISA_GPSIMD)
+
+/* Where each operand's part for one batch begins, elements. */
+struct heads {
+	int64_t offset[NCI_SRCS];
+};
+
+/* Queries or keys on chip, loaded slab by slab when first needed; nothing is loaded twice. */
+struct slabs {
+	uint32_t buf;
+	int64_t x0, n; /* first, number */
+	int64_t loaded;
+};
+
+struct attention {
+	struct eval ev;
+	struct lir *lir;
+	const struct member *m;
+	const struct lnode *node;
+	const struct group *group;
+	bool causal, masked;
+	float scale;
+	int64_t n_q, n_k, head, width; /* width: elements of a value */
+	uint8_t dtype, elem;
+	uint64_t busy[5]; /* time given to each engine so far, in units of 0.2 ns or so */
+	uint32_t turn; /* PSUM, what the tensor engine has turned */
+	uint32_t ident, above; /* 1 on the diagonal; MASKED above it */
+};
+
+uint32_t at_bits(float f);
+
+/*
+ * The engine of those in mask that is free first when it has done n more elements; speed: those that vector
+ * does in one cycle. Gpsimd reaches PSUM from the second generation on.
+ */
+uint32_t at_pick(struct attention *at, uint32_t mask, bool psum, int64_t n, int64_t speed);
+struct lop *at_tensor_scalar(struct attention *at, uint32_t engine, struct ltile dst,
+			     struct ltile src, uint32_t op0, uint32_t imm0, uint32_t op1,
+			     uint32_t imm1);
+/* dst = (src op0 imm) op1 other */
+struct lop *at_scalar_tensor(struct attention *at, uint32_t engine, struct ltile dst,
+			     struct ltile src, uint32_t op0, uint32_t imm, uint32_t op1,
+			     struct ltile other);
+/* dst = func(scale * src + bias), a bias for each partition; LIR_NONE: 0. */
+void at_activation(struct attention *at, uint32_t func, struct ltile dst, struct ltile src,
+		   uint32_t scale, uint32_t bias);
+/* One fp32 in each of n partitions. */
+struct ltile at_column(uint32_t buf, int64_t n);
+uint32_t at_new_column(struct attention *at);
+/* The last operation, a transfer, is issued by the engine that has no computations to do meanwhile. */
+void at_by_sync(struct attention *at);
+
+/* The kernel's operand i as a matrix; k_step: of its rows if they become partitions, else of its columns. */
+struct matrix at_operand(const struct attention *at, uint32_t i, bool turned);
+/* Of the batch at that place. */
+struct heads at_heads(const struct attention *at, int64_t place);
+/* Bytes from a store's slot to row x of the batch at that place. */
+int64_t at_store_offset(const struct attention *at, const struct store *st, int64_t place,
+			int64_t x, uint32_t elem);
+/* Makes ident and above. */
+void at_diagonal(struct attention *at);
+
+/* Rows x .. x + n - 1 of m become columns, by the DMA engines where they can, else by the tensor engine. */
+void at_load_turned(struct attention *at, const struct matrix *m, const struct slabs *s, int64_t x,
+		    int64_t n, int64_t offset);
+/* Rows on the partitions, block after block of width elements, a one behind each. */
+void at_load_rows(struct attention *at, const struct matrix *m, int64_t width,
+		  const struct slabs *s, int64_t x, int64_t n, int64_t offset);
+
+#endif /* NC_ATTENTION_H */
