@@ -39,6 +39,7 @@ struct build {
 	const int64_t *dims; /* of the row */
 	uint64_t slot_bytes[SLOTS_MAX];
 	uint32_t n_slots;
+	double skipped; /* bytes of the slots that need not pass */
 	double macs; /* multiplications of the tensor engine */
 	double passes; /* elements that vector, scalar or gpsimd must look at */
 	double acts; /* of these, by activation functions, which scalar alone has */
@@ -258,6 +259,31 @@ static void scan_of_columns(struct build *b)
 	running_sum(b, 0);
 }
 
+/* dims: rows, columns, indices. */
+static nc_value index_of(struct build *b)
+{
+	struct nc_type type = type_of(NC_INT32, 1, &b->dims[2]);
+
+	add_slot(b, &type);
+	return nc_input(b->graph, &type, NULL);
+}
+
+static void rows_by_index(struct build *b)
+{
+	nc_value x = INPUT(b, b->dims[0], b->dims[1]);
+
+	/* From slot to slot: they pass once, with the result. */
+	b->skipped = (double)b->slot_bytes[0];
+	output(b, nc_take(b->graph, x, 0, index_of(b)));
+}
+
+static void sums_by_index(struct build *b)
+{
+	nc_value x = INPUT(b, b->dims[0], b->dims[1]), index = index_of(b);
+
+	output(b, nc_put(b->graph, NC_PUT_ADD, x, 0, index, INPUT(b, b->dims[2], b->dims[1])));
+}
+
 static void transpose(struct build *b)
 {
 	nc_value x = INPUT(b, b->dims[0], b->dims[1]);
@@ -323,6 +349,8 @@ static const struct row rows[] = {
 	{ "scan of rows", "64 MiB", NC_FP32, { 1, 1 << 24 }, scan_of_rows, false, false },
 	{ "scan of rows", "32 MiB", NC_BF16, { 4096, 4096 }, scan_of_rows, false, false },
 	{ "scan of columns", "64 MiB", NC_FP32, { 4096, 4096 }, scan_of_columns, false, false },
+	{ "rows by index", "64 MiB", NC_FP32, { 50000, 1024, 16384 }, rows_by_index, false, false },
+	{ "sums by index", "64 MiB", NC_FP32, { 1000, 1024, 16384 }, sums_by_index, false, false },
 	{ "transpose", "64 MiB", NC_FP32, { 4096, 4096 }, transpose, false, false },
 	{ "transpose", "32 MiB", NC_BF16, { 4096, 4096 }, transpose, false, false },
 	{ "conv 7x7 /2", NULL, NC_BF16, { 8, 3, 224, 64, 7, 2, 3 }, conv, false, false },
@@ -379,6 +407,7 @@ static struct bounds bounds_of(const struct nm_timing *t, const struct build *b)
 
 	for (uint32_t i = 0; i < b->n_slots; i++)
 		bytes += (double)b->slot_bytes[i];
+	bytes -= b->skipped;
 	w.compute = b->macs / macs_per_cycle(b->dtype) / (t->clock_khz[ISA_TENSOR] / 1e3);
 	w.compute = max(w.compute, b->acts / scalar);
 	w.compute = max(w.compute, b->passes / (vector + scalar + gpsimd));

@@ -46,9 +46,11 @@ static void find_lifetimes(struct lir *lir)
 	for (uint32_t i = 0; i < lir->n_ops; i++) {
 		const struct lop *op = &lir->ops[i];
 
-		if (op->opcode == ISA_DMA) {
+		if (isa_is_dma(op->opcode)) {
 			touch(lir, op->to.buf, i);
 			touch(lir, op->from.buf, i);
+			if (op->opcode != ISA_DMA)
+				touch(lir, op->index.buf, i);
 			continue;
 		}
 		touch(lir, op->dst.buf, i);

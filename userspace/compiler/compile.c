@@ -67,6 +67,10 @@ static void lower_group(struct legal *legal, struct lir *lir, struct group *grou
 	case N_SCAN:
 		nci_scan(legal, lir, group);
 		break;
+	case N_TAKE:
+	case N_PUT:
+		nci_rows(legal, lir, group);
+		break;
 	default:
 		nci_loop(legal, lir, group);
 		break;
@@ -106,11 +110,11 @@ static void compile(struct nc_ctx *ctx, struct nc_program *program)
 	legal = nci_legalise(ctx);
 	nci_fuse(legal, lir);
 	for (uint32_t g = 0; g < legal->n_groups; g++) {
-		lir->group = g + 1;
+		lir_next_group(lir);
 		if (legal->groups[g].n_members)
 			lower_group(legal, lir, &legal->groups[g]);
 	}
-	lir->group++;
+	lir_next_group(lir);
 	copy_back(legal, lir);
 	nci_allocate(lir);
 	nci_schedule(lir, &sched);

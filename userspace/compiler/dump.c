@@ -59,6 +59,8 @@ static void put_node(struct text *t, const nc_graph *graph, nc_value value)
 		put(t, " bits 0x%llx", (unsigned long long)node->bits);
 		break;
 	case N_IOTA:
+	case N_TAKE:
+	case N_PUT:
 		put(t, " dim %u", node->dim);
 		break;
 	case N_PERMUTE:

@@ -66,14 +66,51 @@ static void put_side(const struct lir *lir, const struct lside *s, struct isa_dm
 	out->offset = address(lir, s->buf, (uint64_t)s->offset);
 }
 
+static void put_rows(const struct lside *s, uint32_t sum_dtype, struct isa_dma_rows *out)
+{
+	out->space = ISA_SPACE_SLOT;
+	out->slot = (uint16_t)s->slot;
+	out->offset = (uint64_t)s->offset;
+	out->dtype = (uint8_t)sum_dtype;
+	out->ndim = s->ndim;
+	for (uint32_t i = 0; i < s->ndim; i++) {
+		out->step[i] = (uint64_t)s->step[i];
+		out->count[i] = s->count[i];
+	}
+}
+
+static void put_indirect(const struct lir *lir, const struct lop *op, struct isa_dma_indirect *out)
+{
+	const struct lindex *i = &op->index;
+
+	put_rows(&op->to, op->sum_dtype, &out->dst);
+	put_rows(&op->from, 0, &out->src);
+	out->index.space = lir->bufs[i->buf].space;
+	out->index.dtype = i->dtype;
+	out->index.nparts = i->nparts;
+	out->index.offset = address(lir, i->buf, i->offset);
+	out->index.count = i->count;
+	out->index.step = 1;
+	out->row_step = (uint64_t)i->row_step;
+	out->rows = i->rows;
+	out->oob = ISA_OOB_ERROR;
+	out->order = ISA_INDEX_PARTITIONS;
+}
+
 static void put_op(const struct lir *lir, const struct lop *op, struct isa_inst *out)
 {
 	out->opcode = op->opcode;
 	out->flags = op->flags;
 	out->tag = op->tag;
-	if (op->opcode == ISA_DMA) {
+	if (isa_is_dma(op->opcode)) {
 		out->elem_bytes = op->elem_bytes;
 		out->dma_queue = op->queue;
+	}
+	if (op->opcode == ISA_DMA_GATHER || op->opcode == ISA_DMA_SCATTER) {
+		put_indirect(lir, op, &out->indirect);
+		return;
+	}
+	if (op->opcode == ISA_DMA) {
 		put_side(lir, &op->to, &out->dma.dst);
 		put_side(lir, &op->from, &out->dma.src);
 		return;
@@ -140,7 +177,7 @@ static void put_streams(const struct lir *lir, const struct lsched *sched, struc
 		put_op(lir, op, inst);
 		if (sched->signals[i]) {
 			inst->update[0].kind = ISA_UPDATE_ADD;
-			inst->update[0].sem = (uint8_t)(op->opcode == ISA_DMA ?
+			inst->update[0].sem = (uint8_t)(isa_is_dma(op->opcode) ?
 								NCI_SEM_QUEUE(op->queue) :
 								NCI_SEM_ENGINE(op->engine));
 			inst->update[0].value = 1;

@@ -334,6 +334,7 @@ static bool join(struct fuse *f, uint32_t g, uint32_t index)
 
 	if (bytes > GROUP_BYTES_MAX || group_is_alone(&f->legal->groups[g]))
 		return false;
+
 	memcpy(src, f->legal->nodes[index].src, sizeof(src));
 	clone_sources(f, g, index);
 	if (join_mapped(f, g, index, false) ||
@@ -360,15 +361,14 @@ static void fuse_node(struct fuse *f, uint32_t index)
 {
 	struct legal *legal = f->legal;
 	const struct lnode *node = &legal->nodes[index];
-	bool loop = lnode_is_elementwise(node) || node->kind == N_REDUCE, apart;
+	bool loop = lnode_is_elementwise(node) || node->kind == N_REDUCE;
 	uint32_t g = producer_group(legal, node);
 
 	if (node->kind == N_ATTENTION_LSE) {
 		join_attention(f, index);
 		return;
 	}
-	apart = g != LIR_NONE && legal->groups[g].kind == N_ATTENTION;
-	if (loop && !apart) {
+	if (loop) {
 		/* Without computed operands: beside the last loop over the same space. */
 		if (g == LIR_NONE && legal->n_groups && !node->floating &&
 		    legal->groups[legal->n_groups - 1].bytes < GROUP_BYTES_SMALL &&
@@ -517,7 +517,8 @@ static bool alias_safe(const struct legal *legal, const struct lout *out, const 
 				if (src->kind != N_INPUT || src->slot != out->alias)
 					continue;
 				if (g > home ||
-				    !(lnode_is_elementwise(node) || node->kind == N_REDUCE) ||
+				    !(lnode_is_elementwise(node) || node->kind == N_REDUCE ||
+				      (node->kind == N_PUT && j == 0)) ||
 				    memcmp(m->src[j].stride, stride,
 					   legal->groups[g].nd * sizeof(*stride)))
 					return false;

@@ -52,19 +52,21 @@ enum node_kind {
 	N_CONV_GRAD_W,
 	N_ATTENTION,
 	N_ATTENTION_LSE, /* made by the kernel of its operand, an N_ATTENTION */
+	N_TAKE,
+	N_PUT,
 	N_COPY, /* made by passes: a view that strides can't express */
 };
 
 /* One value of a graph. Value numbers start at 1; src 0 is none. */
 struct node {
 	enum node_kind kind;
-	uint32_t op; /* enum nc_unary_op, nc_binary_op, nc_reduce_op */
+	uint32_t op; /* enum nc_unary_op, nc_binary_op, nc_reduce_op, nc_put_op */
 	struct nc_type type;
 	nc_value src[NCI_SRCS];
 	uint32_t slot; /* INPUT, SCALAR */
 	int64_t strides[NC_DIMS_MAX]; /* INPUT, elements */
 	uint64_t bits; /* CONST: value in the compute type, as in isa_compute.imm0 */
-	uint32_t dim; /* IOTA */
+	uint32_t dim; /* IOTA, TAKE, PUT */
 	uint32_t order[NC_DIMS_MAX]; /* PERMUTE */
 	uint32_t axes; /* REDUCE; SCAN: one */
 	bool keep;

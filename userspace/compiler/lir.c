@@ -106,7 +106,7 @@ struct lop *lir_op(struct lir *lir, uint32_t engine, uint32_t opcode)
 	op->engine = (uint8_t)engine;
 	op->tag = lir->tag;
 	op->group = lir->group;
-	if (opcode != ISA_DMA) {
+	if (!isa_is_dma(opcode)) {
 		op->dst.buf = LIR_NONE;
 		op->src0.buf = LIR_NONE;
 		op->src1.buf = LIR_NONE;
@@ -212,14 +212,19 @@ static uint32_t prod_parts(const struct lstep *d, uint32_t n_part)
 	return n;
 }
 
-static struct lop *dma_op(struct lir *lir, bool store, uint32_t elem)
+static struct lop *transfer_op(struct lir *lir, bool store, uint32_t opcode, uint32_t elem)
 {
-	struct lop *op = lir_op(lir, store ? LIR_STORE_ENGINE : ISA_SYNC, ISA_DMA);
+	struct lop *op = lir_op(lir, store ? LIR_STORE_ENGINE : ISA_SYNC, opcode);
 
 	op->elem_bytes = (uint8_t)elem;
 	op->to.buf = LIR_NONE;
 	op->from.buf = LIR_NONE;
 	return op;
+}
+
+static struct lop *dma_op(struct lir *lir, bool store, uint32_t elem)
+{
+	return transfer_op(lir, store, ISA_DMA, elem);
 }
 
 /* Between slot (steps a) and chip (steps b); loops over outer dims that the hardware lacks. */
@@ -280,6 +285,46 @@ void lir_store(struct lir *lir, uint32_t slot, int64_t offset, uint32_t buf, uin
 	struct lside mem = { .buf = LIR_NONE, .slot = slot, .offset = offset };
 
 	transfer(lir, true, &chip, &mem, elem, n_part, n, dims);
+}
+
+void lir_rows(struct lir *lir, bool scatter, const struct lrows *rows, const struct lindex *index,
+	      uint32_t n, const struct lstep *dims)
+{
+	struct lside indexed = { .buf = LIR_NONE,
+				 .slot = rows->indexed,
+				 .offset = rows->indexed_at };
+	struct lside other = { .buf = LIR_NONE, .slot = rows->other, .offset = rows->other_at };
+	struct lrows inner = *rows;
+	struct lstep d[STEPS_MAX], all[STEPS_MAX];
+	int64_t count;
+	struct lop *op;
+
+	memcpy(d, dims, n * sizeof(*d));
+	n = merge_steps(d, n);
+	all[0] = (struct lstep){ (int64_t)index->nparts * index->count, 0, rows->other_step };
+	memcpy(all + 1, d, n * sizeof(*d));
+	if (side_dims(d, n, false, &indexed) <= ISA_DMA_ROW_DIMS &&
+	    side_dims(all, n + 1, true, &other) <= ISA_DMA_ROW_DIMS) {
+		op = transfer_op(lir, true, scatter ? ISA_DMA_SCATTER : ISA_DMA_GATHER, rows->elem);
+		op->to = scatter ? indexed : other;
+		op->from = scatter ? other : indexed;
+		op->index = *index;
+		op->sum_dtype = rows->sum_dtype;
+		op->flags = rows->sum_dtype ? ISA_F_ACCUM : 0;
+		return;
+	}
+	count = d[0].count;
+	d[0].count = 1;
+	for (int64_t i = 0; i < count; i++) {
+		inner.indexed_at = rows->indexed_at + i * d[0].a;
+		inner.other_at = rows->other_at + i * d[0].b;
+		lir_rows(lir, scatter, &inner, index, n, d);
+	}
+}
+
+void lir_next_group(struct lir *lir)
+{
+	lir->group++;
 }
 
 void lir_chip_move(struct lir *lir, const struct lside *to, const struct lside *from, uint32_t elem)

@@ -50,6 +50,15 @@ struct lside {
 	uint32_t count[ISA_DMA_DIMS];
 };
 
+/* Indices of a transfer of rows: count of them in each partition, one partition after the other. */
+struct lindex {
+	uint32_t buf, offset;
+	uint8_t dtype, nparts;
+	uint32_t count;
+	int64_t row_step; /* bytes between rows of the indexed slot */
+	uint32_t rows; /* that it has: an index from there on ends the launch */
+};
+
 /* Engine of DMA that moves results: chosen by sched.c, so that loads never queue behind them. */
 #define LIR_STORE_ENGINE 0xffu
 
@@ -66,6 +75,8 @@ struct lop {
 		};
 		struct {
 			struct lside to, from;
+			struct lindex index; /* DMA_GATHER: of from, DMA_SCATTER: of to */
+			uint8_t sum_dtype; /* with ISA_F_ACCUM */
 		};
 	};
 };
@@ -144,6 +155,28 @@ void lir_move(struct lir *lir, uint32_t dst, int64_t dst_offset, uint32_t src, i
 /* Between two buffers; the sides as in struct isa_dma, elem bytes an element. */
 void lir_chip_move(struct lir *lir, const struct lside *to, const struct lside *from,
 		   uint32_t elem);
+
+/* Rows between two slots, of which one is indexed. Offsets and steps in bytes. */
+struct lrows {
+	uint32_t indexed, other; /* slots */
+	int64_t indexed_at, other_at; /* of row 0 */
+	int64_t other_step; /* between rows, which lie in the order of the indices */
+	uint32_t elem; /* bytes */
+	uint8_t sum_dtype; /* scatter: rows are added, elements of enum isa_dtype; 0: moved */
+};
+
+/*
+ * Gathers or scatters rows; dims: of one row, n of them, a: steps in the indexed slot, b: in the other.
+ * Rows of a scatter with the same index: the last one stays, or all are added in order.
+ */
+void lir_rows(struct lir *lir, bool scatter, const struct lrows *rows, const struct lindex *index,
+	      uint32_t n, const struct lstep *dims);
+
+/*
+ * What comes next in HBM waits for what this group has done there so far: as if it were another group.
+ * For kernels that read what they have written, or write it again.
+ */
+void lir_next_group(struct lir *lir);
 
 /* --- later stages ---------------------------------------------------------------------- */
 

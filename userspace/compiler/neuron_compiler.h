@@ -183,6 +183,26 @@ nc_value nc_reduce(nc_graph *graph, nc_reduce_op op, nc_value x, uint32_t axes, 
  */
 nc_value nc_scan(nc_graph *graph, nc_reduce_op op, nc_value x, uint32_t dim);
 
+/*
+ * Rows by index, an int32 or int64 of any shape. A row is what x has at one place along dim, which has at
+ * most 2^31 - 1 of them. The result has the index's dims in place of dim. An index below 0, or not below
+ * the number of rows, ends the launch with an error that tells both (of an int64 beyond 32 bits: the
+ * nearest int32).
+ */
+nc_value nc_take(nc_graph *graph, nc_value x, uint32_t dim, nc_value index);
+
+typedef enum nc_put_op {
+	NC_PUT_COPY, /* any dtype; of rows with one index the last stays */
+	NC_PUT_ADD, /* fp32, bf16, fp16, int32; in the order of the index, each sum rounded to the dtype */
+	NC_PUT_OPS,
+} nc_put_op;
+/*
+ * x with the rows put in their places along dim, as nc_take() finds them. rows has the dims that
+ * nc_take(x, dim, index) has.
+ */
+nc_value nc_put(nc_graph *graph, nc_put_op op, nc_value x, uint32_t dim, nc_value index,
+		nc_value rows);
+
 /* [..., M, K] x [..., K, N]; leading dims broadcast. fp32, bf16, fp16; sums in fp32. */
 nc_value nc_matmul(nc_graph *graph, nc_value a, nc_value b);
 

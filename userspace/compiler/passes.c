@@ -239,6 +239,39 @@ static void scan(struct state *st, nc_value value)
 	own_view(st, value);
 }
 
+/* A view of what lies in memory: what does not, is put there. */
+static struct view in_memory(struct state *st, nc_value value)
+{
+	enum node_kind kind = st->legal->nodes[st->views[value].node].kind;
+
+	return kind == N_CONST || kind == N_SCALAR ? copy_view(st, value) : st->views[value];
+}
+
+static void take_or_put(struct state *st, nc_value value)
+{
+	const struct node *node = &st->graph->nodes[value];
+	bool put = node->kind == N_PUT;
+	struct view views[NCI_SRCS];
+	struct lnode *n;
+
+	for (uint32_t i = 0; i < (put ? 3u : 2u); i++)
+		views[i] = in_memory(st, node->src[i]);
+	n = add(st, node->kind, value, node->type.dtype, node->type.ndim, node->type.dims);
+	n->op = node->op;
+	n->axes = 1u << node->dim;
+	n->n_src = put ? 3 : 2;
+	n->k = put ? st->graph->nodes[node->src[1]].type.dims[0] :
+		     st->graph->nodes[node->src[0]].type.dims[node->dim];
+	for (uint32_t i = 0; i < n->n_src; i++) {
+		n->src[i].node = views[i].node;
+		if (i == 1)
+			n->src[i].stride[node->dim] = views[i].stride[0];
+		else
+			memcpy(n->src[i].stride, views[i].stride, sizeof(views[i].stride));
+	}
+	own_view(st, value);
+}
+
 static void matmul(struct state *st, nc_value value)
 {
 	const struct node *node = &st->graph->nodes[value];
@@ -330,6 +363,10 @@ static void legalise_node(struct state *st, nc_value value)
 		break;
 	case N_SCAN:
 		scan(st, value);
+		break;
+	case N_TAKE:
+	case N_PUT:
+		take_or_put(st, value);
 		break;
 	case N_MATMUL:
 		matmul(st, value);

@@ -26,11 +26,14 @@ struct vref {
  *   MATMUL       the result's dims [batch..., M, N]
  *   CONV*        the result's dims
  *   ATTENTION    the result's dims [batch..., queries, head]; _LSE has no head
+ *   TAKE, PUT    the result's dims
  * Operands have strides over the same dims, except
  *   MATMUL       [batch..., M, K] and [batch..., K, N]
  *   CONV*        the operand's own dims
  *   ATTENTION    [batch..., queries, head], [batch..., keys, head], the same, and
  *                [batch..., queries, keys]
+ *   TAKE         src[0] along axes: the step of its k rows; src[1]: the index, along axes only
+ *   PUT          src[1] along axes: the index, of which there are k; src[2] the rows, k along axes
  *   IOTA         has none, but src[0].stride is the index's step, 1 along one dim
  */
 struct lnode {
@@ -46,8 +49,8 @@ struct lnode {
 	uint32_t origin; /* node of the graph */
 	uint32_t slot; /* INPUT, SCALAR */
 	uint64_t bits; /* CONST */
-	uint32_t axes; /* REDUCE, SCAN */
-	int64_t k; /* MATMUL */
+	uint32_t axes; /* REDUCE, SCAN, TAKE, PUT */
+	int64_t k; /* MATMUL, TAKE, PUT */
 	bool floating; /* one element, cheap to compute anew in every group */
 	uint32_t group;
 	uint32_t scratch; /* slot that holds the result for other groups, or LIR_NONE */
@@ -130,7 +133,8 @@ static inline bool lnode_is_elementwise(const struct lnode *node)
 /* Kernels that make one node and nothing beside it. */
 static inline bool group_is_alone(const struct group *group)
 {
-	return group->kind == N_SCAN;
+	return group->kind == N_ATTENTION || group->kind == N_SCAN || group->kind == N_TAKE ||
+	       group->kind == N_PUT;
 }
 
 #endif /* NC_PASSES_H */

@@ -154,13 +154,22 @@ static void side_access(const struct lside *s, uint32_t elem, bool write, struct
 				       write };
 }
 
+static void index_access(const struct lindex *i, struct access *out, uint32_t *n)
+{
+	uint32_t bytes = i->count * isa_dtype_bytes(i->dtype);
+
+	out[(*n)++] = (struct access){ i->buf, i->offset, i->offset + bytes, 0, i->nparts, false };
+}
+
 static uint32_t accesses(const struct lop *op, struct access *out)
 {
 	uint32_t n = 0;
 
-	if (op->opcode == ISA_DMA) {
+	if (isa_is_dma(op->opcode)) {
 		side_access(&op->to, op->elem_bytes, true, out, &n);
 		side_access(&op->from, op->elem_bytes, false, out, &n);
+		if (op->opcode != ISA_DMA)
+			index_access(&op->index, out, &n);
 		return n;
 	}
 	tile_access(&op->dst, true, out, &n);
@@ -370,7 +379,7 @@ static uint32_t next_of_agent(struct sched *s, uint32_t agent, uint32_t op)
 
 static uint32_t assign_agent(struct sched *s, struct lop *op)
 {
-	if (op->opcode != ISA_DMA)
+	if (!isa_is_dma(op->opcode))
 		return op->engine;
 	if (op->engine == LIR_STORE_ENGINE) {
 		op->engine = (uint8_t)s->store_engine;
@@ -393,7 +402,7 @@ static void schedule_op(struct sched *s, uint32_t i)
 	n_acc = accesses(op, acc);
 	for (uint32_t j = 0; j < n_acc; j++)
 		chip_hazards(s, &acc[j], &deps);
-	if (op->opcode == ISA_DMA)
+	if (isa_is_dma(op->opcode))
 		memory_hazards(s, op, agent, n, &deps);
 	if (deps.n[agent] >= n) /* itself, as far as it touches one memory twice */
 		deps.n[agent] = n - 1;
@@ -459,7 +468,7 @@ static uint32_t pick_store_engine(const struct lir *lir)
 	bool busy[5] = { false };
 
 	for (uint32_t i = 0; i < lir->n_ops; i++)
-		if (lir->ops[i].opcode != ISA_DMA)
+		if (!isa_is_dma(lir->ops[i].opcode))
 			busy[lir->ops[i].engine] = true;
 	return busy[ISA_TENSOR] || !busy[ISA_GPSIMD] ? ISA_GPSIMD : ISA_TENSOR;
 }

@@ -164,6 +164,8 @@ static const char *const kind_names[] = {
 	[N_CONV_GRAD_W] = "conv2d_grad_w",
 	[N_ATTENTION] = "attention",
 	[N_ATTENTION_LSE] = "attention_lse",
+	[N_TAKE] = "take",
+	[N_PUT] = "put",
 	[N_COPY] = "copy",
 };
 
@@ -201,6 +203,8 @@ const char *nci_node_name(const struct node *node)
 		return nci_binary_name(node->op);
 	case N_REDUCE:
 		return nci_reduce_name(node->op);
+	case N_PUT:
+		return node->op == NC_PUT_ADD ? "put_add" : "put";
 	case N_SCAN:
 		return nci_scan_name(node->op);
 	default:

@@ -99,6 +99,7 @@ void eval_emit_row_reduce(struct eval *ev, uint32_t member);
 void nci_loop(struct legal *legal, struct lir *lir, struct group *group);
 void nci_matmul(struct legal *legal, struct lir *lir, struct group *group);
 void nci_scan(struct legal *legal, struct lir *lir, struct group *group);
+void nci_rows(struct legal *legal, struct lir *lir, struct group *group);
 void nci_conv(struct legal *legal, struct lir *lir, struct group *group);
 void nci_attention(struct legal *legal, struct lir *lir, struct group *group);
 

@@ -193,12 +193,27 @@ static void scan(void **state)
 	check(tg);
 }
 
+/* Sums of rows whose indices repeat, in two transfers; computed indices. */
+static void rows(void **state)
+{
+	struct tg *tg = tg_new("rows", 6);
+	struct tv *x = tg_input(tg, NC_FP32, SHAPE(40, 16), NULL);
+	struct tv *index = tg_input(tg, NC_INT64, SHAPE(300), NULL);
+
+	(void)state;
+	index = tg_binary(tg, NC_MOD, index, tg_const(tg, NC_INT64, 40));
+	x = tg_put(tg, NC_PUT_ADD, x, 0, index, tg_take(tg, x, 0, index));
+	tg_output(tg, x, NULL, NC_NO_ALIAS);
+	tg_output(tg, tg_unary(tg, NC_NEG, x), NULL, NC_NO_ALIAS);
+	check(tg);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(elementwise), cmocka_unit_test(matmul),
 		cmocka_unit_test(convolution), cmocka_unit_test(attention),
-		cmocka_unit_test(scan),
+		cmocka_unit_test(scan),	       cmocka_unit_test(rows),
 	};
 
 	setenv("NEURON_CHECK", "all", 1);

@@ -134,11 +134,28 @@ static struct tv *random_reduce(struct pool *p, const struct tv *x)
 			 tg_range(p->tg, 0, 1));
 }
 
+static struct tv *random_rows(struct pool *p, const struct tv *x)
+{
+	const uint32_t dim = (uint32_t)tg_range(p->tg, 0, x->nd - 1);
+	const int64_t n = tg_range(p->tg, 1, x->dims[dim] < 300 ? x->dims[dim] + 3 : 300);
+	struct tv *index = tg_input(p->tg, NC_INT64, 1, &n, NULL), *rows;
+
+	index = tg_binary(p->tg, NC_MOD, index, tg_const(p->tg, NC_INT64, (double)x->dims[dim]));
+	rows = tg_take(p->tg, x, dim, index);
+	if (tg_range(p->tg, 0, 1))
+		return rows;
+	return tg_put(p->tg,
+		      x->dtype == NC_FP32 || x->dtype == NC_INT32 ?
+			      (nc_put_op)tg_range(p->tg, 0, 1) :
+			      NC_PUT_COPY,
+		      x, dim, index, tg_unary(p->tg, x->dtype == NC_BOOL ? NC_NOT : NC_ABS, rows));
+}
+
 static struct tv *random_op(struct pool *p)
 {
 	const struct tv *x = pick(p);
 
-	switch (tg_range(p->tg, 0, 10)) {
+	switch (tg_range(p->tg, 0, 11)) {
 	case 0:
 		return tg_unary(p->tg, x->dtype == NC_BOOL ? NC_NOT : NC_ABS, x);
 	case 1:
@@ -163,6 +180,8 @@ static struct tv *random_op(struct pool *p)
 			       is_float(x->dtype) ? NC_REDUCE_MIN :
 						    (nc_reduce_op)tg_range(p->tg, 0, 3),
 			       x, (uint32_t)tg_range(p->tg, 0, x->nd - 1));
+	case 8:
+		return x->nd ? random_rows(p, x) : random_binary(p, x);
 	default:
 		return random_binary(p, x);
 	}
@@ -296,7 +315,7 @@ static nc_value odd_call(struct tg *r, nc_graph *g, nc_value last)
 		strides[i] = odd_number(r);
 		order[i] = (uint32_t)tg_range(r, 0, 4);
 	}
-	switch (tg_range(r, 0, 19)) {
+	switch (tg_range(r, 0, 21)) {
 	case 0:
 	case 1:
 	case 2:
@@ -334,6 +353,11 @@ static nc_value odd_call(struct tg *r, nc_graph *g, nc_value last)
 	case 17:
 		return nc_matmul(g, a, b);
 	case 18:
+		return nc_take(g, a, (uint32_t)tg_range(r, 0, 4), b);
+	case 19:
+		return nc_put(g, (nc_put_op)tg_range(r, 0, NC_PUT_OPS), a,
+			      (uint32_t)tg_range(r, 0, 4), b, (nc_value)tg_range(r, 1, last + 1));
+	case 20:
 		return tg_range(r, 0, 1) ? nc_conv2d(g, a, b, &conv) :
 					   nc_conv2d_grad_x(g, a, b, &type, &conv);
 	default:

@@ -174,6 +174,46 @@ static void add_side(struct replay *r, uint32_t e, uint32_t actor, uint32_t n,
 	bound(a);
 }
 
+/* A side of an indirect transfer; of the indexed one all rows. */
+static void add_rows(struct replay *r, uint32_t e, uint32_t actor, uint32_t n,
+		     const struct clock *start, const struct isa_inst *in, bool write)
+{
+	const struct isa_dma_indirect *d = &in->indirect;
+	const struct isa_dma_rows *rows = write ? &d->dst : &d->src;
+	bool indexed = write == (in->opcode == ISA_DMA_SCATTER);
+	struct isa_dma_side side = { .space = rows->space,
+				     .ndim = rows->ndim,
+				     .slot = rows->slot,
+				     .part0 = rows->part0,
+				     .nparts = rows->nparts,
+				     .part_step = rows->part_step,
+				     .offset = rows->offset };
+
+	memcpy(side.step + indexed, rows->step, sizeof(rows->step));
+	memcpy(side.count + indexed, rows->count, sizeof(rows->count));
+	if (indexed) {
+		side.ndim++;
+		side.step[0] = d->row_step;
+		side.count[0] = d->rows;
+	}
+	add_side(r, e, actor, n, start, &side, in->elem_bytes, write);
+}
+
+static void add_index(struct replay *r, uint32_t e, uint32_t actor, uint32_t n,
+		      const struct clock *start, const struct isa_dma_index *i)
+{
+	struct access *a = add(r, e, actor, n, start, false);
+
+	a->space = i->space;
+	a->part0 = i->part0;
+	a->nparts = i->nparts;
+	a->elem = isa_dtype_bytes(i->dtype);
+	a->offset = i->offset;
+	a->count[0] = i->count;
+	a->step[0] = (int64_t)(int32_t)i->step * a->elem;
+	bound(a);
+}
+
 static void compute_accesses(struct replay *r, uint32_t e, uint32_t n, const struct clock *start,
 			     const struct isa_inst *in)
 {
@@ -250,7 +290,7 @@ static const char *step(struct replay *r, uint32_t e)
 	uint32_t n = r->pc[e] + 1;
 
 	take_waits(r, in, &start);
-	if (in->opcode == ISA_DMA) {
+	if (isa_is_dma(in->opcode)) {
 		uint32_t q = in->dma_queue, actor = ENGINES + q;
 
 		if (r->feeder[q] >= 0 && r->feeder[q] != (int)e)
@@ -261,8 +301,14 @@ static const char *step(struct replay *r, uint32_t e)
 		done = start;
 		n = ++done.n[actor];
 		r->queue[q] = done;
-		add_side(r, e, actor, n, &start, &in->dma.dst, in->elem_bytes, true);
-		add_side(r, e, actor, n, &start, &in->dma.src, in->elem_bytes, false);
+		if (in->opcode == ISA_DMA) {
+			add_side(r, e, actor, n, &start, &in->dma.dst, in->elem_bytes, true);
+			add_side(r, e, actor, n, &start, &in->dma.src, in->elem_bytes, false);
+		} else {
+			add_rows(r, e, actor, n, &start, in, true);
+			add_rows(r, e, actor, n, &start, in, false);
+			add_index(r, e, actor, n, &start, &in->indirect.index);
+		}
 		error = make_updates(r, in, actor, &done);
 	} else {
 		if (in->opcode >= ISA_MEMSET)

@@ -149,33 +149,12 @@ static void mistakes(void **state)
 	refused(g, "unknown operation 4");
 }
 
-/* Every generation of the chip compiles it; only the embedded one runs it here. */
-static void generations(void **state)
-{
-	const struct nc_type type = { .dtype = NC_BF16, .ndim = 2, .dims = { 300, 70 } };
-	struct nc_target target = *test_target();
-
-	(void)state;
-	for (target.arch = 2; target.arch <= 4; target.arch++) {
-		nc_graph *g = nc_graph_create("generations");
-		struct nc_program program;
-		char error[NC_ERROR_BYTES];
-
-		nc_output(g, nc_scan(g, NC_REDUCE_SUM, nc_input(g, &type, NULL), 0), NULL,
-			  NC_NO_ALIAS);
-		if (nc_compile(g, &target, &program, error))
-			fail_msg("generation %u: %s", target.arch, error);
-		nc_program_free(&program);
-		nc_graph_destroy(g);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_dtype), cmocka_unit_test(shapes),
 		cmocka_unit_test(operands),    cmocka_unit_test(special),
-		cmocka_unit_test(mistakes),    cmocka_unit_test(generations),
+		cmocka_unit_test(mistakes),
 	};
 
 	return cmocka_run_group_tests_name("compiler_scan", tests, NULL, NULL);
