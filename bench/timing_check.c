@@ -125,6 +125,74 @@ static void gemm_fp16(struct program *p, unsigned int n)
 	}
 }
 
+static void gemm_tf32(struct program *p, unsigned int n)
+{
+	while (n--) {
+		load_stationary(p, ISA_TF32);
+		matmul(p, ISA_TF32, 512);
+	}
+}
+
+static void gemm_fp8(struct program *p, unsigned int n)
+{
+	while (n--) {
+		load_stationary(p, ISA_FP8_E4);
+		matmul(p, ISA_FP8_E4, 512);
+	}
+}
+
+/* The last two instructions are of many rows in a partition: columns of them all, and their scales. */
+static void many_rows(struct program *p, unsigned int mode, uint32_t rows, struct isa_column scale)
+{
+	struct isa_inst *in = p->inst[ISA_TENSOR] + p->count[ISA_TENSOR] - 2;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		in[i].compute.mode = (uint8_t)mode;
+		in[i].compute.src0.count[3] *= rows;
+		in[i].compute.vec1 = scale;
+	}
+}
+
+static void gemm_double_rows(struct program *p, unsigned int n)
+{
+	while (n--) {
+		gemm_fp8(p, 1);
+		many_rows(p, ISA_MODE_DOUBLE_ROW, ISA_DOUBLE_ROWS, (struct isa_column){ 0 });
+	}
+}
+
+static const struct isa_column scales = { .offset = 65536, .dtype = ISA_UINT8 };
+
+static void gemm_mx(struct program *p, unsigned int dtype, unsigned int n)
+{
+	while (n--) {
+		load_stationary(p, dtype);
+		matmul(p, dtype, 512);
+		many_rows(p, ISA_MODE_MX, 1, scales);
+	}
+}
+
+static void gemm_mxfp8(struct program *p, unsigned int n)
+{
+	gemm_mx(p, ISA_FP8_E4FN_X4, n);
+}
+
+static void gemm_mxfp4(struct program *p, unsigned int n)
+{
+	gemm_mx(p, ISA_FP4_X4, n);
+}
+
+static void quantize_mx(struct program *p, unsigned int n)
+{
+	while (n--) {
+		struct isa_inst *in = asm_inst(p, ISA_VECTOR, ISA_QUANTIZE_MX);
+
+		in->compute.dst = sbuf(ISA_FP8_E4FN_X4, 32768, 4096);
+		in->compute.src0 = sbuf(ISA_BF16, 0, 16384);
+		in->compute.vec1 = scales;
+	}
+}
+
 static void transpose_fp32(struct program *p, unsigned int n)
 {
 	while (n--) {
@@ -338,6 +406,12 @@ static const struct row trn2[] = {
 	  2e-3 * 128 * 128 * 512, 1 },
 	{ "new weights each 512 columns, fp16", "arch", "TFLOP/s", gemm_fp16, 79,
 	  2e-3 * 128 * 128 * 512, 1 },
+	{ "new weights each 512 columns, tf32", "arch", "TFLOP/s", gemm_tf32, 79,
+	  2e-3 * 128 * 128 * 512, 1 },
+	{ "new weights each 512 columns, fp8", "arch", "TFLOP/s", gemm_fp8, 79,
+	  2e-3 * 128 * 128 * 512, 1 },
+	{ "the same, double rows of fp8", "arch", "TFLOP/s", gemm_double_rows, 158,
+	  2e-3 * 128 * 256 * 512, 1 },
 	{ "transpose fp32 128x128, half a matmul", "arch", "ns", transpose_fp32,
 	  4 * 128 / 2 / TENSOR_HZ * 1e9, 0, 1 },
 	{ "vector fp32, N=8192", "perf", "ns", vector_fp32, 8192 / VECTOR_HZ * 1e9, 0, 1 },
@@ -376,6 +450,10 @@ static const struct row trn1[] = {
 	  2e-3 * 128 * 128 * 512, 1 },
 	{ "new weights each 512 columns, fp32", "arch", "TFLOP/s", gemm_fp32, 23,
 	  2e-3 * 128 * 128 * 512, 1 },
+	{ "new weights each 512 columns, tf32", "arch", "TFLOP/s", gemm_tf32, 92,
+	  2e-3 * 128 * 128 * 512, 1 },
+	{ "new weights each 512 columns, fp8", "arch", "TFLOP/s", gemm_fp8, 92,
+	  2e-3 * 128 * 128 * 512, 1 },
 	{ "vector fp32, N=8192", "perf", "ns", vector_fp32, 8192 / TRN1_VECTOR_HZ * 1e9, 0, 1 },
 	{ "vector fp32, two inputs, N=8192", "arch", "ns", vector_add_fp32,
 	  2 * 8192 / TRN1_VECTOR_HZ * 1e9, 0, 1 },
@@ -392,6 +470,12 @@ static const struct row trn3[] = {
 	  2e-3 * 128 * 128 * 512, 1 },
 	{ "new weights each 512 columns, fp32", "arch", "TFLOP/s", gemm_fp32, 20,
 	  2e-3 * 128 * 128 * 512, 1 },
+	{ "new weights each 512 columns, tf32", "arch", "TFLOP/s", gemm_tf32, 79,
+	  2e-3 * 128 * 128 * 512, 1 },
+	{ "the same, MXFP8", "arch", "TFLOP/s", gemm_mxfp8, 315, 2e-3 * 128 * 512 * 512, 1 },
+	{ "the same, MXFP4", "arch", "TFLOP/s", gemm_mxfp4, 315, 2e-3 * 128 * 512 * 512, 1 },
+	{ "MX made of bf16, 4x", "arch", "ns", quantize_mx, 16384 / 4 / TRN3_VECTOR_HZ * 1e9, 0,
+	  1 },
 	{ "vector fp32, N=8192", "perf", "ns", vector_fp32, 8192 / TRN3_VECTOR_HZ * 1e9, 0, 1 },
 	{ "vector copy bf16 in SBUF, 4x", "arch", "ns", vector_copy_bf16,
 	  16384 / 4 / TRN3_VECTOR_HZ * 1e9, 0, 1 },
