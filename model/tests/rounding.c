@@ -4,7 +4,8 @@
 #include "single.h"
 #include "xorwow.h"
 
-static const uint8_t narrow[] = { ISA_BF16, ISA_FP16, ISA_TF32, ISA_FP8_E3, ISA_FP8_E4, ISA_FP8_E5 };
+static const uint8_t narrow[] = { ISA_BF16,   ISA_FP16,	  ISA_TF32,    ISA_FP8_E3,
+				  ISA_FP8_E4, ISA_FP8_E5, ISA_FP8_E4FN };
 #define NARROW (sizeof(narrow) / sizeof(narrow[0]))
 
 /* --- reference ----------------------------------------------------------------------------------- */
@@ -285,6 +286,19 @@ static void rounding_takes_no_time(void **state)
 	expect_cycles_on(NEURON_ARCH_V3, ISA_SCALAR, &in, 1060, 1200000000);
 }
 
+/* A chip that has all dtypes. */
+static int setup_trn3(void **state)
+{
+	struct bench *b;
+
+	setup(state);
+	b = *state;
+	rig_destroy(b->rig);
+	b->rig = rig_create_of(NEURON_ARCH_V4, 0, NULL);
+	rig_queue(b->rig, 0, 1);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -296,5 +310,5 @@ int main(void)
 		cmocka_unit_test(rounding_takes_no_time),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup_trn3, teardown);
 }
