@@ -15,41 +15,6 @@ static const uint8_t alu_of[NC_BINARY_OPS] = {
 	[NC_XOR] = ISA_BIT_XOR, [NC_SHL] = ISA_SHL,  [NC_SHR] = ISA_ASR,
 };
 
-/* Only what is one activation; the others are in emit_unary(). */
-static const int8_t act_of[NC_UNARY_OPS] = {
-	[NC_NEG] = -1,
-	[NC_ABS] = ISA_ACT_ABS,
-	[NC_SIGN] = ISA_ACT_SIGN,
-	[NC_SQUARE] = ISA_ACT_SQUARE,
-	[NC_NOT] = -1,
-	[NC_EXP] = ISA_ACT_EXP,
-	[NC_LN] = ISA_ACT_LN,
-	[NC_SQRT] = ISA_ACT_SQRT,
-	[NC_RSQRT] = ISA_ACT_RSQRT,
-	[NC_RECIPROCAL] = ISA_ACT_RECIPROCAL,
-	[NC_SIGMOID] = ISA_ACT_SIGMOID,
-	[NC_TANH] = ISA_ACT_TANH,
-	[NC_RELU] = ISA_ACT_RELU,
-	[NC_GELU] = ISA_ACT_GELU,
-	[NC_GELU_TANH] = ISA_ACT_GELU_TANH,
-	[NC_SILU] = ISA_ACT_SILU,
-	[NC_SOFTPLUS] = ISA_ACT_SOFTPLUS,
-	[NC_ERF] = ISA_ACT_ERF,
-	[NC_SIN] = ISA_ACT_SIN,
-	[NC_COS] = ISA_ACT_COS,
-	[NC_ARCTAN] = ISA_ACT_ARCTAN,
-	[NC_LOG1P] = ISA_ACT_LOG1P,
-	[NC_EXPM1] = ISA_ACT_EXPM1,
-	[NC_MISH] = ISA_ACT_MISH,
-	[NC_FLOOR] = ISA_ACT_FLOOR,
-	[NC_CEIL] = ISA_ACT_CEIL,
-	[NC_ROUND] = ISA_ACT_ROUND,
-	[NC_TRUNC] = ISA_ACT_TRUNC,
-	[NC_DGELU] = ISA_ACT_DGELU,
-	[NC_DGELU_TANH] = ISA_ACT_DGELU_TANH,
-	[NC_DSILU] = ISA_ACT_DSILU,
-};
-
 static uint64_t imm_of(uint32_t ct, double value)
 {
 	float f = (float)value;
@@ -106,7 +71,7 @@ static uint32_t need(struct eval *ev, uint32_t member, uint32_t j, bool imm_ok)
 	return v;
 }
 
-static struct lcol column(const struct eval *ev, uint32_t v)
+struct lcol eval_column(const struct eval *ev, uint32_t v)
 {
 	struct lcol col = { .buf = ev->vals[v].buf,
 			    .offset = ev->vals[v].offset,
@@ -115,7 +80,7 @@ static struct lcol column(const struct eval *ev, uint32_t v)
 	return col;
 }
 
-static uint64_t const_bits(const struct eval *ev, uint32_t v)
+uint64_t eval_const_bits(const struct eval *ev, uint32_t v)
 {
 	return ev->legal->nodes[ev->vals[v].node].bits;
 }
@@ -158,10 +123,10 @@ static void emit_tensor_scalar(struct eval *ev, uint32_t member, uint32_t ct, ui
 	if (reversed)
 		op->flags |= ISA_F_REV0;
 	if (eval_is_const(ev, s)) {
-		op->imm0 = const_bits(ev, s);
+		op->imm0 = eval_const_bits(ev, s);
 	} else {
 		op->flags |= ISA_F_VEC0;
-		op->vec0 = column(ev, s);
+		op->vec0 = eval_column(ev, s);
 	}
 }
 
@@ -175,8 +140,7 @@ static uint32_t second_alu(const struct lnode *node)
 	return binary_alu(node->op, node->dtype);
 }
 
-/* The same for all elements of a row: may be an instruction's scalar. */
-static bool is_scalar(const struct eval *ev, uint32_t v)
+bool eval_is_scalar(const struct eval *ev, uint32_t v)
 {
 	for (uint32_t a = 0; a < ev->plan->n_axes; a++)
 		if (ev->plan->axes[a].role == AXIS_FREE && ev->vals[v].varies[a])
@@ -204,7 +168,7 @@ static bool may_fold(const struct eval *ev, uint32_t member)
 	if (node->dtype != NC_FP32 && node->dtype != NC_FP64 && node->dtype != NC_INT32 &&
 	    node->dtype != NC_INT64)
 		return false;
-	return is_scalar(ev, a) != is_scalar(ev, b);
+	return eval_is_scalar(ev, a) != eval_is_scalar(ev, b);
 }
 
 /* Can the member's instruction apply an operation to its operand j first? */
@@ -213,8 +177,10 @@ static bool may_take(const struct eval *ev, uint32_t member, uint32_t j)
 	const struct lnode *node = &ev->legal->nodes[ev->vals[member].node];
 	uint32_t x = ev->src[member][j];
 
-	if (node->kind == N_UNARY ? node->op != NC_RELU && node->op != NC_NEG :
-				    node->kind != N_BINARY)
+	if (node->kind == N_UNARY && node->op != NC_RELU && node->op != NC_NEG &&
+	    !eval_activation_takes(ev, member, x))
+		return false;
+	if (node->kind != N_UNARY && node->kind != N_BINARY)
 		return false;
 	if (node->kind == N_BINARY && ev->src[member][0] == ev->src[member][1])
 		return false;
@@ -243,16 +209,17 @@ void eval_find_folds(struct eval *ev)
 			ev->vals[x].folded = true;
 			ev->vals[i].takes = (int)j;
 		}
+	eval_find_sums(ev);
 }
 
 static void set_scalar(const struct eval *ev, struct lop *op, uint32_t v, bool second)
 {
 	if (eval_is_const(ev, v)) {
-		*(second ? &op->imm1 : &op->imm0) = const_bits(ev, v);
+		*(second ? &op->imm1 : &op->imm0) = eval_const_bits(ev, v);
 		return;
 	}
 	op->flags |= second ? ISA_F_VEC1 : ISA_F_VEC0;
-	*(second ? &op->vec1 : &op->vec0) = column(ev, v);
+	*(second ? &op->vec1 : &op->vec0) = eval_column(ev, v);
 }
 
 /* (x op0 s0) op1 s1, or op1 another tile. */
@@ -260,7 +227,7 @@ static void emit_pair(struct eval *ev, uint32_t member, const struct lnode *node
 {
 	uint32_t inner = ev->src[member][ev->vals[member].takes], other = LIR_NONE;
 	const struct lnode *first = &ev->legal->nodes[ev->vals[inner].node];
-	bool reversed = is_scalar(ev, ev->src[inner][0]), wide = false;
+	bool reversed = eval_is_scalar(ev, ev->src[inner][0]), wide = false;
 	uint32_t x = need(ev, inner, reversed, false), s = need(ev, inner, !reversed, true);
 	uint32_t ct = nci_compute_type(first->dtype), op0 = binary_alu(first->op, first->dtype);
 	uint32_t op1 = second_alu(node), v[3], engine;
@@ -269,7 +236,7 @@ static void emit_pair(struct eval *ev, uint32_t member, const struct lnode *node
 
 	if (node->kind == N_BINARY) {
 		other = need(ev, member, !ev->vals[member].takes, true);
-		wide = !is_scalar(ev, other);
+		wide = !eval_is_scalar(ev, other);
 	}
 	eval_new_tile(ev, member);
 	v[0] = member;
@@ -382,24 +349,6 @@ static void emit_square(struct eval *ev, uint32_t member, uint32_t ct, uint32_t 
 	lir_tensor_tensor(ev->lir, eval_alu_engine(ct, ISA_MULT), ct, ISA_MULT, t[0], t[1], t[2]);
 }
 
-static void emit_activation(struct eval *ev, uint32_t member, uint32_t act, uint32_t x)
-{
-	uint32_t pair[2] = { member, x };
-	struct ltile t[2];
-	struct lop *op;
-
-	eval_tiles(ev, 2, pair, t);
-	op = lir_op(ev->lir, ISA_SCALAR, ISA_ACTIVATION);
-	op->compute_type = ISA_CT_F32;
-	op->op0 = (uint8_t)act;
-	op->imm0 = imm_of(ISA_CT_F32, 1);
-	/* x + -0 is x; +0 would turn -0 into +0, and its reciprocal into the wrong infinity. */
-	op->imm1 = 0x80000000u;
-	op->dst = t[0];
-	op->src0 = t[1];
-	ev->cost[ISA_SCALAR] += (uint64_t)eval_elems(ev, &ev->vals[member]);
-}
-
 /* Integers, bool and fp64, which have no activation functions. */
 static void emit_other_unary(struct eval *ev, uint32_t member, const struct lnode *node, uint32_t x)
 {
@@ -443,14 +392,17 @@ static void emit_other_unary(struct eval *ev, uint32_t member, const struct lnod
 
 static void emit_unary(struct eval *ev, uint32_t member, const struct lnode *node)
 {
-	uint32_t ct = nci_compute_type(node->dtype);
-	uint32_t x = need(ev, member, 0, false);
+	uint32_t ct = nci_compute_type(node->dtype), x;
+
+	if (eval_is_activation(ev, member)) {
+		eval_emit_activation(ev, member);
+		return;
+	}
+	x = need(ev, member, 0, false);
 
 	eval_new_tile(ev, member);
 	if (node->op == NC_NEG)
 		tensor_imm(ev, member, ct, ISA_MULT, x, imm_of(ct, -1));
-	else if (ct == ISA_CT_F32 && act_of[node->op] >= 0)
-		emit_activation(ev, member, (uint32_t)act_of[node->op], x);
 	else
 		emit_other_unary(ev, member, node, x);
 }
@@ -553,7 +505,7 @@ static void emit_select(struct eval *ev, uint32_t member, const struct lnode *no
 	eval_new_tile(ev, member);
 	if (eval_is_const(ev, b)) {
 		eval_tiles(ev, 1, w, t);
-		lir_memset(ev->lir, engine, ct, t[0], const_bits(ev, b));
+		lir_memset(ev->lir, engine, ct, t[0], eval_const_bits(ev, b));
 	} else {
 		eval_tiles(ev, 2, w, t);
 		lir_copy(ev->lir, engine, ISA_CT_BITS, t[0], t[1]);
@@ -565,7 +517,7 @@ static void emit_select(struct eval *ev, uint32_t member, const struct lnode *no
 	op->src0 = t[1];
 	if (eval_is_const(ev, a)) {
 		op->flags = ISA_F_IMM;
-		op->imm0 = const_bits(ev, a);
+		op->imm0 = eval_const_bits(ev, a);
 	} else {
 		op->src1 = t[2];
 	}
@@ -606,7 +558,7 @@ void eval_emit(struct eval *ev, uint32_t member)
 {
 	const struct lnode *node = &ev->legal->nodes[ev->group->members[member].node];
 
-	if (ev->vals[member].takes >= 0) {
+	if (ev->vals[member].takes >= 0 && !eval_is_activation(ev, member)) {
 		emit_pair(ev, member, node);
 		return;
 	}

@@ -29,6 +29,7 @@ struct val {
 	 * takes as well, -1: none. */
 	bool folded;
 	int takes;
+	uint32_t sum; /* an activation: member that its accumulator makes, LIR_NONE: none */
 };
 
 struct eval {
@@ -81,6 +82,11 @@ uint32_t eval_reduce_tiles(const struct eval *ev, uint32_t src, struct ltile *fr
 bool eval_is_column(const struct eval *ev, uint32_t val);
 bool eval_is_const(const struct eval *ev, uint32_t val);
 
+/* The same for all elements of a tile's row: may be an instruction's scalar. */
+bool eval_is_scalar(const struct eval *ev, uint32_t val);
+struct lcol eval_column(const struct eval *ev, uint32_t val);
+uint64_t eval_const_bits(const struct eval *ev, uint32_t val);
+
 /* elementwise.c */
 /* Finds pairs of members that one instruction computes; whenever the plan changes. */
 void eval_find_folds(struct eval *ev);
@@ -89,6 +95,15 @@ void eval_emit(struct eval *ev, uint32_t member);
 uint32_t eval_alu_engine(uint32_t ct, uint32_t alu);
 /* dst = src, converted as NC_CAST; both on the vector engine or, 8-byte types, on gpsimd. */
 void eval_convert(struct eval *ev, nc_dtype to, struct ltile dst, nc_dtype from, struct ltile src);
+
+/* act.c */
+/* Is the member's instruction an ACTIVATION? Set takes first. */
+bool eval_is_activation(const struct eval *ev, uint32_t member);
+/* May the member be one that applies inner, x op scalar, to its operand first? */
+bool eval_activation_takes(const struct eval *ev, uint32_t member, uint32_t inner);
+/* Sums that activations make; after the pairs. */
+void eval_find_sums(struct eval *ev);
+void eval_emit_activation(struct eval *ev, uint32_t member);
 
 /* reduce.c */
 uint32_t eval_reduce_alu(const struct lnode *node);

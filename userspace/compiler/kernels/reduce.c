@@ -114,8 +114,13 @@ static void accumulate(struct loop *l, uint32_t member)
 	}
 	acc->dtype = compute_dtype(ct);
 	acc->elems = kept_elems(ev, member);
-	part = lir_buf(ev->lir, ISA_SPACE_SBUF, (uint64_t)acc->elems * isa_dtype_bytes(acc->dtype));
-	reduce_tile(ev, node, src, part, acc->dtype);
+	if (src < ev->group->n_members && ev->vals[src].sum == member) {
+		part = ev->vals[member].buf;
+	} else {
+		part = lir_buf(ev->lir, ISA_SPACE_SBUF,
+			       (uint64_t)acc->elems * isa_dtype_bytes(acc->dtype));
+		reduce_tile(ev, node, src, part, acc->dtype);
+	}
 	if (acc->buf == LIR_NONE) {
 		acc->buf = part;
 		return;

@@ -105,6 +105,35 @@ static void unary_all(void **state)
 		}
 }
 
+/* A function of x op s and of s op x, s a constant, a scalar of the launch, a column, a row. */
+static void unary_of_binary(void **state)
+{
+	static const nc_binary_op inner[] = { NC_ADD, NC_SUB, NC_MUL, NC_MAX };
+	static const nc_unary_op outer[] = { NC_TANH, NC_RELU, NC_EXP, NC_RECIPROCAL };
+	static const nc_dtype dtypes[] = { NC_FP32, NC_BF16 };
+
+	(void)state;
+	for (unsigned int i = 0; i < 128; i++) {
+		nc_dtype dtype = dtypes[i & 1];
+		nc_binary_op op = inner[i >> 2 & 3];
+		struct tg *tg = tg_new("unary_of_binary", i);
+		struct tv *x = tg_input(tg, dtype, SHAPE(130, 65), NULL), *y;
+		struct tv *s[] = { tg_const(tg, dtype, 3), tg_scalar(tg, dtype, 0.5),
+				   tg_input(tg, dtype, SHAPE(130, 1), NULL),
+				   tg_input(tg, dtype, SHAPE(65), NULL) };
+		struct tv *z = s[i >> 5];
+
+		tg->tolerance = 1e-5;
+		tg->absolute = 1e-6;
+		for (unsigned int j = 0; j < 4; j++) {
+			y = i >> 1 & 1 ? tg_binary(tg, op, z, x) : tg_binary(tg, op, x, z);
+			tg_output(tg, tg_unary(tg, outer[j], y), NULL, NC_NO_ALIAS);
+		}
+		tg_run(tg);
+		tg_free(tg);
+	}
+}
+
 static void cast_all(void **state)
 {
 	(void)state;
@@ -301,7 +330,7 @@ int main(void)
 		cmocka_unit_test(cast_all),	  cmocka_unit_test(select_all),
 		cmocka_unit_test(iota_all),	  cmocka_unit_test(fill),
 		cmocka_unit_test(random_access),  cmocka_unit_test(reshapes),
-		cmocka_unit_test(in_place),
+		cmocka_unit_test(in_place),	  cmocka_unit_test(unary_of_binary),
 	};
 
 	return cmocka_run_group_tests_name("compiler_elementwise", tests, NULL, NULL);

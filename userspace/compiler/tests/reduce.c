@@ -129,6 +129,38 @@ static void softmaxes(void **state)
 		}
 }
 
+/* Sums and others of functions, which may be a by-product of these, with the function's result wanted
+ * or not, and where it does not vary along all that is reduced. */
+static void of_functions(void **state)
+{
+	static const int64_t s[][2] = { { 300, 1000 }, { 3, 40009 }, { 1009, 131 }, { 1, 100003 } };
+
+	(void)state;
+	for (unsigned int i = 0; i < 24; i++) {
+		const int64_t *dims = s[i & 3];
+		uint32_t axes = i / 4 % 3 + 1, how = i / 3;
+		struct tg *tg = tg_new("of_functions", i);
+		struct tv *x = tg_input(tg, NC_FP32, 2, dims, NULL), *y;
+		struct tv *w = tg_input(tg, NC_FP32, 1, &dims[1], NULL);
+
+		set_tolerance(tg, x->n);
+		y = tg_unary(tg, NC_TANH, tg_binary(tg, NC_SUB, x, tg_const(tg, NC_FP32, 0.5)));
+		tg_output(tg, tg_reduce(tg, NC_REDUCE_SUM, y, axes, false), NULL, NC_NO_ALIAS);
+		if (how & 1)
+			tg_output(tg, y, NULL, NC_NO_ALIAS);
+		if (how & 2)
+			tg_output(tg, tg_reduce(tg, NC_REDUCE_MAX, y, axes, false), NULL,
+				  NC_NO_ALIAS);
+		if (how & 4) {
+			y = tg_broadcast(tg, tg_unary(tg, NC_SQUARE, w), 2, dims);
+			tg_output(tg, tg_reduce(tg, NC_REDUCE_SUM, y, axes, false), NULL,
+				  NC_NO_ALIAS);
+		}
+		tg_run(tg);
+		tg_free(tg);
+	}
+}
+
 /* Mean of -log_softmax[target], and its gradient. */
 static void cross_entropy(void **state)
 {
@@ -246,6 +278,7 @@ int main(void)
 		cmocka_unit_test(random_axes),	 cmocka_unit_test(softmaxes),
 		cmocka_unit_test(cross_entropy), cmocka_unit_test(adamw),
 		cmocka_unit_test(layer_norm),	 cmocka_unit_test(many),
+		cmocka_unit_test(of_functions),
 	};
 
 	return cmocka_run_group_tests_name("compiler_reduce", tests, NULL, NULL);
