@@ -95,7 +95,8 @@ static uint32_t find_in_ring(const struct space *s, struct ring *ring, uint32_t 
 	return at;
 }
 
-static void place(struct space *s, uint32_t b)
+/* false: there is no place for the buffer. */
+static bool place(struct space *s, uint32_t b)
 {
 	struct lir *lir = s->lir;
 	struct lbuf *buf = &lir->bufs[b];
@@ -108,17 +109,13 @@ static void place(struct space *s, uint32_t b)
 	if (at == LIR_NONE)
 		at = find_gap(s, 0, s->room, buf->bytes);
 	if (at == LIR_NONE)
-		nci_fail(lir->ctx, -E2BIG,
-			 "%s: tiles do not fit: %u more bytes of each partition of %s, of %u, in "
-			 "%u "
-			 "buffers; split the graph",
-			 lir->ctx->graph->name, buf->bytes,
-			 s->id == ISA_SPACE_PSUM ? "PSUM" : "SBUF", s->room, s->n_live);
+		return false;
 	buf->offset = at;
 	s->live = nci_grow(lir->ctx, s->live, &s->cap_live, s->n_live + 1, sizeof(*s->live));
 	for (i = s->n_live++; i > 0 && lir->bufs[s->live[i - 1]].offset > at; i--)
 		s->live[i] = s->live[i - 1];
 	s->live[i] = b;
+	return true;
 }
 
 static void release(struct space *s, uint32_t b)
@@ -218,7 +215,19 @@ static void size_ring(struct space *s, const struct lifetimes *l)
 	s->beside = (struct ring){ s->ring.hi, s->room, s->ring.hi };
 }
 
-void nci_allocate(struct lir *lir)
+static void fail(const struct space *s, uint32_t b)
+{
+	struct lir *lir = s->lir;
+
+	nci_fail(lir->ctx, -E2BIG,
+		 "%s: tiles do not fit: %u more bytes of each partition of %s, of %u, in %u "
+		 "buffers; split the graph",
+		 lir->ctx->graph->name, lir->bufs[b].bytes,
+		 s->id == ISA_SPACE_PSUM ? "PSUM" : "SBUF", s->room, s->n_live);
+}
+
+/* In the order of the operations; false: it does not fit, and the operations have another order. */
+static bool allocate(struct lir *lir)
 {
 	struct space spaces[2] = {
 		{ .lir = lir, .id = ISA_SPACE_SBUF, .room = lir->ctx->target.sbuf_bytes },
@@ -234,9 +243,29 @@ void nci_allocate(struct lir *lir)
 	if (lir->n_ops)
 		size_ring(&spaces[ISA_SPACE_SBUF], &l);
 	for (uint32_t i = 0; i < lir->n_ops; i++) {
-		for (uint32_t j = l.begin_at[i]; j < l.begin_at[i + 1]; j++)
-			place(&spaces[lir->bufs[l.begin[j]].space], l.begin[j]);
+		for (uint32_t j = l.begin_at[i]; j < l.begin_at[i + 1]; j++) {
+			struct space *s = &spaces[lir->bufs[l.begin[j]].space];
+
+			if (place(s, l.begin[j]))
+				continue;
+			if (lir->in_order)
+				return false;
+			fail(s, l.begin[j]);
+		}
 		for (uint32_t j = l.end_at[i]; j < l.end_at[i + 1]; j++)
 			release(&spaces[lir->bufs[l.end[j]].space], l.end[j]);
 	}
+	return true;
+}
+
+void nci_allocate(struct lir *lir)
+{
+	if (allocate(lir))
+		return;
+	/* With fewer tiles in flight. */
+	memcpy(lir->ops, lir->in_order, lir->n_ops * sizeof(*lir->ops));
+	lir->in_order = NULL;
+	for (uint32_t b = 0; b < lir->n_bufs; b++)
+		lir->bufs[b].first = LIR_NONE;
+	allocate(lir);
 }

@@ -116,6 +116,7 @@ static void compile(struct nc_ctx *ctx, struct nc_program *program)
 	}
 	lir_next_group(lir);
 	copy_back(legal, lir);
+	nci_interleave(lir);
 	nci_allocate(lir);
 	nci_schedule(lir, &sched);
 	for (uint32_t i = ctx->graph->n_slots; i < lir->n_slots; i++)

@@ -6,6 +6,7 @@
  *   passes.c   legalise: views become strides, dead nodes go; fuse: groups
  *   tile.c     how a group's iteration space is cut into tiles
  *   kernels/   emit the operations (lir.h) of one group, family by family
+ *   order.c    puts several tiles of a loop in flight
  *   alloc.c    gives on-chip buffers their addresses
  *   sched.c    orders engines and DMA queues by semaphores
  *   emit.c     encodes the image; nothing else knows the encoding

@@ -106,6 +106,7 @@ struct lop *lir_op(struct lir *lir, uint32_t engine, uint32_t opcode)
 	op->engine = (uint8_t)engine;
 	op->tag = lir->tag;
 	op->group = lir->group;
+	op->tile = lir->tile;
 	if (!isa_is_dma(opcode)) {
 		op->dst.buf = LIR_NONE;
 		op->src0.buf = LIR_NONE;

@@ -67,6 +67,7 @@ struct lop {
 	uint8_t elem_bytes, queue; /* DMA */
 	uint32_t tag; /* node of the graph */
 	uint32_t group; /* of nodes; see HBM hazards in sched.c */
+	uint32_t tile; /* of its loop, ascending; 0: in none whose tiles are independent */
 	uint64_t imm0, imm1;
 	union {
 		struct {
@@ -101,7 +102,8 @@ struct lir {
 	uint32_t n_slots, cap_slots;
 	uint8_t *consts;
 	uint32_t n_consts, cap_consts; /* bytes */
-	uint32_t group, tag; /* given to new operations */
+	uint32_t group, tag, tile; /* given to new operations */
+	struct lop *in_order; /* the operations as appended, if order.c changed their order */
 	uint32_t bounce; /* first scratch slot of those that attention uses; 0: none yet */
 };
 
@@ -179,6 +181,21 @@ void lir_rows(struct lir *lir, bool scatter, const struct lrows *rows, const str
 void lir_next_group(struct lir *lir);
 
 /* --- later stages ---------------------------------------------------------------------- */
+
+/* What an operation touches on chip: bytes [lo, hi) of a buffer in partitions [p0, p1). */
+struct access {
+	uint32_t buf;
+	uint32_t lo, hi, p0, p1;
+	bool write;
+};
+
+#define LIR_ACCESSES 5
+
+/* sched.c: of one operation, at most LIR_ACCESSES; returns how many. */
+uint32_t lir_accesses(const struct lop *op, struct access *out);
+
+/* order.c: several tiles of a loop in flight. */
+void nci_interleave(struct lir *lir);
 
 /* alloc.c: addresses of all buffers. */
 void nci_allocate(struct lir *lir);

@@ -97,12 +97,6 @@ static void raise_to(struct clock *clock, uint32_t agent, uint32_t n)
 
 /* --- what an operation touches --------------------------------------------------------- */
 
-struct access {
-	uint32_t buf;
-	uint32_t lo, hi, p0, p1;
-	bool write;
-};
-
 static void tile_access(const struct ltile *t, bool write, struct access *out, uint32_t *n)
 {
 	int64_t lo = 0, hi = 0;
@@ -161,7 +155,7 @@ static void index_access(const struct lindex *i, struct access *out, uint32_t *n
 	out[(*n)++] = (struct access){ i->buf, i->offset, i->offset + bytes, 0, i->nparts, false };
 }
 
-static uint32_t accesses(const struct lop *op, struct access *out)
+uint32_t lir_accesses(const struct lop *op, struct access *out)
 {
 	uint32_t n = 0;
 
@@ -397,9 +391,9 @@ static void schedule_op(struct sched *s, uint32_t i)
 	uint32_t agent = assign_agent(s, op), engine = op->engine;
 	uint32_t n = next_of_agent(s, agent, i), n_acc;
 	struct clock deps = { { 0 } }, *known = &s->known[engine];
-	struct access acc[5];
+	struct access acc[LIR_ACCESSES];
 
-	n_acc = accesses(op, acc);
+	n_acc = lir_accesses(op, acc);
 	for (uint32_t j = 0; j < n_acc; j++)
 		chip_hazards(s, &acc[j], &deps);
 	if (isa_is_dma(op->opcode))

@@ -90,7 +90,7 @@ static bool sums_row(const struct eval *ev, uint32_t r, uint32_t x)
 	return true;
 }
 
-void eval_find_sums(struct eval *ev)
+void eval_find_sums(struct eval *ev, const uint32_t *uses)
 {
 	uint32_t n = ev->group->n_members;
 
@@ -101,6 +101,11 @@ void eval_find_sums(struct eval *ev)
 		for (uint32_t r = i + 1; r < n && ev->vals[i].sum == LIR_NONE; r++)
 			if (sums_row(ev, r, i))
 				ev->vals[i].sum = r;
+		/* Of a row group's nothing but the sum is ever read then: what the instruction
+		 * writes beside it may be as small as it gets. */
+		if (ev->group->row && ev->vals[i].sum != LIR_NONE && uses[i] == 1 &&
+		    !eval_has_store(ev, i))
+			ev->vals[i].dtype = ISA_BF16;
 	}
 }
 
@@ -202,5 +207,30 @@ void eval_emit_activation(struct eval *ev, uint32_t member)
 		op->flags |= ISA_F_ACCUM;
 		op->src1 = lir_row(ev->vals[val->sum].buf, ISA_FP32, ev->nparts, 0, 1);
 	}
-	ev->cost[ISA_SCALAR] += (uint64_t)eval_elems(ev, val);
+	eval_spend(ev, ISA_SCALAR, eval_elems(ev, val));
+}
+
+void eval_emit_row_sum(struct eval *ev, struct ltile to, struct ltile from)
+{
+	struct ltile rest = from; /* what the function gives, which nobody wants */
+	int64_t n = 1;
+	struct lop *op;
+
+	for (uint32_t i = ISA_TILE_DIMS; i-- > 0;) {
+		rest.step[i] = (int32_t)n;
+		n *= from.count[i];
+	}
+	rest.dtype = ISA_BF16;
+	rest.offset = 0;
+	rest.buf = lir_buf(ev->lir, ISA_SPACE_SBUF, (uint64_t)n * isa_dtype_bytes(rest.dtype));
+	op = lir_op(ev->lir, ISA_SCALAR, ISA_ACTIVATION);
+	op->compute_type = ISA_CT_F32;
+	op->op0 = ISA_ACT_COPY;
+	op->flags = ISA_F_ACCUM;
+	op->imm0 = F32_ONE;
+	op->imm1 = F32_MINUS_ZERO;
+	op->dst = rest;
+	op->src0 = from;
+	op->src1 = to;
+	eval_spend(ev, ISA_SCALAR, n);
 }

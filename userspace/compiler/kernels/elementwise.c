@@ -57,7 +57,7 @@ static uint32_t one_input_engine(struct eval *ev, uint32_t ct, uint32_t alu, uin
 	if (engine == ISA_VECTOR && ct == ISA_CT_F32 && n >= BALANCE_ELEMS &&
 	    ev->cost[ISA_SCALAR] < ev->cost[ISA_VECTOR])
 		engine = ISA_SCALAR;
-	ev->cost[engine] += (uint64_t)n;
+	eval_spend(ev, engine, n);
 	return engine;
 }
 
@@ -148,7 +148,7 @@ bool eval_is_scalar(const struct eval *ev, uint32_t v)
 	return true;
 }
 
-static bool has_store(const struct eval *ev, uint32_t member)
+bool eval_has_store(const struct eval *ev, uint32_t member)
 {
 	for (uint32_t i = 0; i < ev->group->n_stores; i++)
 		if (ev->group->stores[i].node == ev->vals[member].node)
@@ -162,7 +162,7 @@ static bool may_fold(const struct eval *ev, uint32_t member)
 	const struct lnode *node = &ev->legal->nodes[ev->vals[member].node];
 	uint32_t a = ev->src[member][0], b = ev->src[member][1];
 
-	if (node->kind != N_BINARY || nci_is_compare(node->op) || has_store(ev, member) ||
+	if (node->kind != N_BINARY || nci_is_compare(node->op) || eval_has_store(ev, member) ||
 	    ev->vals[member].takes >= 0)
 		return false;
 	if (node->dtype != NC_FP32 && node->dtype != NC_FP64 && node->dtype != NC_INT32 &&
@@ -209,7 +209,7 @@ void eval_find_folds(struct eval *ev)
 			ev->vals[x].folded = true;
 			ev->vals[i].takes = (int)j;
 		}
-	eval_find_sums(ev);
+	eval_find_sums(ev, uses);
 }
 
 static void set_scalar(const struct eval *ev, struct lop *op, uint32_t v, bool second)
@@ -263,7 +263,7 @@ static void emit_pair(struct eval *ev, uint32_t member, const struct lnode *node
 	else
 		op->imm1 = imm_of(ct, node->op == NC_RELU ? 0 : -1);
 	if (wide)
-		ev->cost[engine] += (uint64_t)eval_elems(ev, &ev->vals[member]);
+		eval_spend(ev, engine, eval_elems(ev, &ev->vals[member]));
 }
 
 static void emit_binary(struct eval *ev, uint32_t member, const struct lnode *node)
@@ -288,7 +288,7 @@ static void emit_binary(struct eval *ev, uint32_t member, const struct lnode *no
 	}
 	eval_tiles(ev, 3, v, t);
 	engine = eval_alu_engine(ct, alu);
-	ev->cost[engine] += (uint64_t)eval_elems(ev, &ev->vals[member]);
+	eval_spend(ev, engine, eval_elems(ev, &ev->vals[member]));
 	lir_tensor_tensor(ev->lir, engine, ct, alu, t[0], t[1], t[2]);
 }
 
@@ -521,7 +521,7 @@ static void emit_select(struct eval *ev, uint32_t member, const struct lnode *no
 	} else {
 		op->src1 = t[2];
 	}
-	ev->cost[engine] += 2 * (uint64_t)eval_elems(ev, &ev->vals[member]);
+	eval_spend(ev, engine, 2 * eval_elems(ev, &ev->vals[member]));
 }
 
 static void emit_iota(struct eval *ev, uint32_t member, const struct lnode *node)

@@ -41,7 +41,7 @@ struct eval {
 	struct val *vals;
 	uint32_t n_vals;
 	uint32_t (*src)[NCI_SRCS]; /* of each member: number of the value */
-	uint64_t cost[5]; /* elements a partition given to each engine so far */
+	uint64_t cost[5]; /* work given to each engine so far, see eval_spend() */
 	/* The tile at hand. */
 	int64_t start[AXES_MAX], len[AXES_MAX];
 	uint32_t nparts;
@@ -78,6 +78,13 @@ void eval_tiles(const struct eval *ev, uint32_t n, const uint32_t *vals, struct 
 uint32_t eval_reduce_tiles(const struct eval *ev, uint32_t src, struct ltile *from,
 			   struct ltile *to);
 
+/* Notes that an engine passes over so many elements a partition. */
+static inline void eval_spend(struct eval *ev, uint32_t engine, int64_t elems)
+{
+	/* In a time: vector's clock has 4 cycles where scalar's has 5, on trn1 and trn2. */
+	ev->cost[engine] += (uint64_t)elems * (engine == ISA_VECTOR ? 5 : 4);
+}
+
 /* The value does not vary along the free axes of the tile. */
 bool eval_is_column(const struct eval *ev, uint32_t val);
 bool eval_is_const(const struct eval *ev, uint32_t val);
@@ -86,6 +93,7 @@ bool eval_is_const(const struct eval *ev, uint32_t val);
 bool eval_is_scalar(const struct eval *ev, uint32_t val);
 struct lcol eval_column(const struct eval *ev, uint32_t val);
 uint64_t eval_const_bits(const struct eval *ev, uint32_t val);
+bool eval_has_store(const struct eval *ev, uint32_t member);
 
 /* elementwise.c */
 /* Finds pairs of members that one instruction computes; whenever the plan changes. */
@@ -101,9 +109,11 @@ void eval_convert(struct eval *ev, nc_dtype to, struct ltile dst, nc_dtype from,
 bool eval_is_activation(const struct eval *ev, uint32_t member);
 /* May the member be one that applies inner, x op scalar, to its operand first? */
 bool eval_activation_takes(const struct eval *ev, uint32_t member, uint32_t inner);
-/* Sums that activations make; after the pairs. */
-void eval_find_sums(struct eval *ev);
+/* Sums that activations make; after the pairs. uses: by how many operands each value is read. */
+void eval_find_sums(struct eval *ev, const uint32_t *uses);
 void eval_emit_activation(struct eval *ev, uint32_t member);
+/* The sum of all elements of a row of fp32 by the scalar engine, as REDUCE would add them. */
+void eval_emit_row_sum(struct eval *ev, struct ltile to, struct ltile from);
 
 /* reduce.c */
 uint32_t eval_reduce_alu(const struct lnode *node);

@@ -8,7 +8,7 @@ void panel_evict(struct eval *ev, uint32_t ct, struct ltile dst, struct ltile sr
 {
 	uint32_t engine = ev->cost[ISA_SCALAR] <= ev->cost[ISA_VECTOR] ? ISA_SCALAR : ISA_VECTOR;
 
-	ev->cost[engine] += (uint64_t)elems;
+	eval_spend(ev, engine, elems);
 	lir_copy(ev->lir, engine, ct, dst, src);
 }
 

@@ -39,6 +39,17 @@ static uint32_t compute_dtype(uint32_t ct)
 	}
 }
 
+/* Is the reduction a sum of whole rows that the scalar engine, less busy so far, may make? */
+static bool on_scalar(const struct eval *ev, uint32_t ct, uint32_t alu, const struct ltile *to)
+{
+	uint32_t n = 1;
+
+	for (uint32_t i = 0; i < ISA_TILE_DIMS; i++)
+		n *= to->count[i];
+	return ct == ISA_CT_F32 && alu == ISA_ADD && to->dtype == ISA_FP32 && n == 1 &&
+	       ev->cost[ISA_SCALAR] < ev->cost[ISA_VECTOR];
+}
+
 /* Reduces the free axes of value src into buf, elements of dtype. */
 static void reduce_tile(struct eval *ev, const struct lnode *node, uint32_t src, uint32_t buf,
 			uint32_t dtype)
@@ -55,13 +66,17 @@ static void reduce_tile(struct eval *ev, const struct lnode *node, uint32_t src,
 		lir_copy(ev->lir, engine, ct, to, from);
 		return;
 	}
+	if (on_scalar(ev, ct, alu, &to)) {
+		eval_emit_row_sum(ev, to, from);
+		return;
+	}
 	op = lir_op(ev->lir, engine, ISA_REDUCE);
 	op->compute_type = (uint8_t)ct;
 	op->op0 = (uint8_t)alu;
 	op->n_axes = (uint8_t)n_axes;
 	op->dst = to;
 	op->src0 = from;
-	ev->cost[engine] += (uint64_t)eval_elems(ev, &ev->vals[src]);
+	eval_spend(ev, engine, eval_elems(ev, &ev->vals[src]));
 }
 
 void eval_emit_row_reduce(struct eval *ev, uint32_t member)
@@ -195,6 +210,8 @@ static void tile(struct loop *l)
 {
 	struct eval *ev = l->ev;
 
+	if (ev->group->row || !ev->group->axes)
+		ev->lir->tile++;
 	eval_set_tile(ev);
 	eval_members(ev, false);
 	if (ev->nparts > l->nparts)
@@ -307,4 +324,5 @@ void nci_loop(struct legal *legal, struct lir *lir, struct group *group)
 		if (plans.split_reduced)
 			break;
 	}
+	lir->tile = 0;
 }
