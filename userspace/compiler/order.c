@@ -126,11 +126,11 @@ static void order_edges(struct order *o)
 	for (uint32_t i = 0; i < o->n; i++) {
 		const struct lop *op = op_of(o, i);
 
-		if (op->opcode == ISA_DMA && op->engine == LIR_STORE_ENGINE) {
+		if (isa_is_dma(op->opcode) && op->engine == LIR_STORE_ENGINE) {
 			add_edge(o, last_load, i, false);
 			add_edge(o, last_store, i, false);
 			last_store = i;
-		} else if (op->opcode == ISA_DMA) {
+		} else if (isa_is_dma(op->opcode)) {
 			add_edge(o, last_load, i, false);
 			last_load = i;
 		} else if (keeps_state(op)) {
@@ -165,7 +165,7 @@ static uint64_t ticks_of(const struct lop *op)
 {
 	uint64_t n;
 
-	if (op->opcode == ISA_DMA)
+	if (isa_is_dma(op->opcode))
 		return dma_bytes(op) * 12 / DMA_BYTES_12_TICKS;
 	n = nci_max((int64_t)tile_elems(&op->dst), (int64_t)tile_elems(&op->src0));
 	return (op->engine == ISA_VECTOR ? VECTOR_TICKS(n) : n) + ACCESS_TICKS;
@@ -173,7 +173,7 @@ static uint64_t ticks_of(const struct lop *op)
 
 static uint32_t agent_of(const struct lop *op)
 {
-	return op->opcode == ISA_DMA ? DMA_AGENT : op->engine;
+	return isa_is_dma(op->opcode) ? DMA_AGENT : op->engine;
 }
 
 /* --- one run -------------------------------------------------------------------------------- */
