@@ -33,6 +33,47 @@ static struct overlap overlap(const struct grid_axis *axis, int64_t expand, int6
 	return o;
 }
 
+/* A block of the grid in each of nn images. */
+struct area {
+	int64_t row, rows, column, columns;
+};
+
+static void zero(struct eval *ev, const struct image *image, uint32_t buf, int64_t nc, int64_t nn,
+		 const struct grid_axis *axis, struct area a)
+{
+	int64_t rows = axis[0].count, columns = axis[1].count;
+	int64_t count[3] = { nn, a.rows, a.columns }, step[3] = { rows * columns, columns, 1 };
+
+	if (a.rows > 0 && a.columns > 0)
+		lir_memset(ev->lir, ISA_GPSIMD, ISA_CT_BITS,
+			   lir_tile(buf, image->dtype, (uint32_t)nc,
+				    (uint32_t)((a.row * columns + a.column) * image->elem), 3,
+				    count, step),
+			   0);
+}
+
+/* What the load of h and w leaves out: the frame around it, or all if there are holes in it, too. */
+static void zero_rest(struct eval *ev, const struct image *image, uint32_t buf, int64_t nc,
+		      int64_t nn, const struct grid_axis *axis, const struct overlap *h,
+		      const struct overlap *w)
+{
+	int64_t rows = axis[0].count, columns = axis[1].count;
+	int64_t bottom = h->first_out + h->count, right = w->first_out + w->count;
+
+	if (h->count == rows && w->count == columns)
+		return;
+	if (!h->count || !w->count || h->out_step > 1 || w->out_step > 1) {
+		zero(ev, image, buf, nc, nn, axis, (struct area){ 0, rows, 0, columns });
+		return;
+	}
+	zero(ev, image, buf, nc, nn, axis, (struct area){ 0, h->first_out, 0, columns });
+	zero(ev, image, buf, nc, nn, axis, (struct area){ bottom, rows - bottom, 0, columns });
+	zero(ev, image, buf, nc, nn, axis,
+	     (struct area){ h->first_out, h->count, 0, w->first_out });
+	zero(ev, image, buf, nc, nn, axis,
+	     (struct area){ h->first_out, h->count, right, columns - right });
+}
+
 uint32_t grid_load(struct eval *ev, const struct image *image, int64_t c0, int64_t nc, int64_t n0,
 		   int64_t nn, const struct grid_axis *axis)
 {
@@ -49,11 +90,7 @@ uint32_t grid_load(struct eval *ev, const struct image *image, int64_t c0, int64
 		{ w.count, w.in_step * image->stride[3] * elem, w.out_step * elem },
 	};
 
-	if (h.count < rows || w.count < columns)
-		lir_memset(ev->lir, ISA_GPSIMD, ISA_CT_BITS,
-			   lir_row(buf, image->dtype, (uint32_t)nc, 0,
-				   (uint32_t)(nn * rows * columns)),
-			   0);
+	zero_rest(ev, image, buf, nc, nn, axis, &h, &w);
 	if (h.count && w.count)
 		lir_load(ev->lir, buf, 0, (uint32_t)((h.first_out * columns + w.first_out) * elem),
 			 image->slot, offset * elem, image->elem, 1, 4, dims);
