@@ -24,7 +24,7 @@
 #include "neuron_compiler.h"
 #include "timing.h"
 
-#define SLOTS_MAX 8
+#define SLOTS_MAX 16
 #define DIMS_MAX  7
 #define MIB	  (1 << 20)
 
@@ -324,6 +324,31 @@ static void attention(struct build *b)
 	output(b, nc_attention(b->graph, q, k, v, 0, &how));
 }
 
+/* Its gradients: five products, and each score's exponential, slope, and their sums. */
+static void attention_grad(struct build *b)
+{
+	const struct nc_attention how = { .scale = 0.08837890625f, .causal = true };
+	int64_t heads = b->dims[0], s = b->dims[1], head = b->dims[2];
+	struct nc_attention_operands of = { 0 };
+	struct nc_type lse = { .dtype = NC_FP32, .ndim = 2, .dims = { heads, s } };
+	double scores = (double)heads * (double)s * (double)(s + 1) / 2;
+	nc_value dk, dv;
+
+	of.q = INPUT(b, heads, s, head);
+	of.k = INPUT(b, heads, s, head);
+	of.v = INPUT(b, heads, s, head);
+	of.y = INPUT(b, heads, s, head);
+	of.dy = INPUT(b, heads, s, head);
+	add_slot(b, &lse);
+	of.lse = nc_input(b->graph, &lse, NULL);
+	b->macs = 5 * scores * (double)head;
+	b->passes = 2 * scores;
+	b->acts = scores;
+	output(b, nc_attention_grad(b->graph, &of, &how, &dk, &dv));
+	output(b, dk);
+	output(b, dv);
+}
+
 static const struct row rows[] = {
 	{ "matmul", NULL, NC_BF16, { 512, 512, 512 }, matmul, false, false },
 	{ "matmul", NULL, NC_BF16, { 1024, 1024, 1024 }, matmul, false, false },
@@ -361,6 +386,8 @@ static const struct row rows[] = {
 	{ "conv 3x3", NULL, NC_BF16, { 16, 512, 7, 512, 3, 1, 1 }, conv, false, false },
 	{ "causal attention", NULL, NC_BF16, { 1, 4096, 128 }, attention, true, false },
 	{ "causal attention", NULL, NC_BF16, { 8, 4096, 128 }, attention, true, false },
+	{ "attention grad", NULL, NC_BF16, { 1, 4096, 128 }, attention_grad, true, false },
+	{ "attention grad", NULL, NC_BF16, { 8, 4096, 128 }, attention_grad, true, false },
 };
 
 /* --- bounds ------------------------------------------------------------------------------- */

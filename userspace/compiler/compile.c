@@ -64,6 +64,9 @@ static void lower_group(struct legal *legal, struct lir *lir, struct group *grou
 	case N_ATTENTION:
 		nci_attention(legal, lir, group);
 		break;
+	case N_ATTENTION_GRAD:
+		nci_attention_grad(legal, lir, group);
+		break;
 	case N_SCAN:
 		nci_scan(legal, lir, group);
 		break;

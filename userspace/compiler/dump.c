@@ -84,6 +84,7 @@ static void put_node(struct text *t, const nc_graph *graph, nc_value value)
 		put(t, " groups %lld", (long long)node->conv.groups);
 		break;
 	case N_ATTENTION:
+	case N_ATTENTION_GRAD:
 		put(t, " scale %.9g%s", (double)node->attention.scale,
 		    node->attention.causal ? " causal" : "");
 		break;

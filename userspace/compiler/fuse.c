@@ -346,7 +346,14 @@ static bool join(struct fuse *f, uint32_t g, uint32_t index)
 	return false;
 }
 
-/* A second result of the kernel that makes its operand; it varies along all dims but the last. */
+/* Made by the kernel that makes its operand. */
+static bool is_second_result(const struct lnode *node)
+{
+	return node->kind == N_ATTENTION_LSE || node->kind == N_ATTENTION_GRAD_K ||
+	       node->kind == N_ATTENTION_GRAD_V;
+}
+
+/* Its own dims stay: the kernel knows how they follow from the group's. */
 static void join_attention(struct fuse *f, uint32_t index)
 {
 	const struct lnode *node = &f->legal->nodes[index];
@@ -364,7 +371,7 @@ static void fuse_node(struct fuse *f, uint32_t index)
 	bool loop = lnode_is_elementwise(node) || node->kind == N_REDUCE;
 	uint32_t g = producer_group(legal, node);
 
-	if (node->kind == N_ATTENTION_LSE) {
+	if (is_second_result(node)) {
 		join_attention(f, index);
 		return;
 	}

@@ -29,7 +29,7 @@
 #include "neuron_isa.h"
 
 #define NCI_NAME_BYTES 64
-#define NCI_SRCS       4
+#define NCI_SRCS       7
 /* Elements of a tensor, and the distance from its first to its last: far from overflow. */
 #define NCI_ELEMS_MAX (INT64_C(1) << 44)
 
@@ -53,6 +53,9 @@ enum node_kind {
 	N_CONV_GRAD_W,
 	N_ATTENTION,
 	N_ATTENTION_LSE, /* made by the kernel of its operand, an N_ATTENTION */
+	N_ATTENTION_GRAD, /* of q; those of k and v are made by the same kernel: */
+	N_ATTENTION_GRAD_K,
+	N_ATTENTION_GRAD_V,
 	N_TAKE,
 	N_PUT,
 	N_COPY, /* made by passes: a view that strides can't express */

@@ -102,3 +102,75 @@ nc_value nc_attention_lse(nc_graph *graph, nc_value attention)
 	node.type.dims[--node.type.ndim] = 0;
 	return nci_add_node(graph, &node);
 }
+
+/* Do the operands of a gradient agree with the result y of attention? */
+static bool grad_fits(const struct nc_type *t[6], const struct nc_type *y)
+{
+	uint32_t nd = y->ndim;
+
+	for (uint32_t i = 0; i < 6; i++) {
+		uint32_t n = i == 5 ? nd - 1 : nd; /* lse */
+
+		if (t[i]->ndim != n || memcmp(t[i]->dims, y->dims, (nd - 2) * sizeof(y->dims[0])))
+			return false;
+	}
+	for (uint32_t i = 3; i < 5; i++)
+		if (t[i]->dtype != y->dtype || t[i]->dims[nd - 2] != y->dims[nd - 2] ||
+		    t[i]->dims[nd - 1] != y->dims[nd - 1])
+			return false;
+	return t[5]->dtype == NC_FP32 && t[5]->dims[nd - 2] == y->dims[nd - 2];
+}
+
+/* A gradient made by the kernel of dq, of the type of value x. */
+static nc_value second_grad(nc_graph *graph, enum node_kind kind, nc_value dq, nc_value x)
+{
+	struct node node = { .kind = kind, .src = { dq } };
+
+	if (!dq)
+		return 0;
+	node.type = graph->nodes[x].type;
+	return nci_add_node(graph, &node);
+}
+
+nc_value nc_attention_grad(nc_graph *graph, const struct nc_attention_operands *of,
+			   const struct nc_attention *how, nc_value *dk, nc_value *dv)
+{
+	/* The forward kernel's rules first; it is not made unless somebody uses it. */
+	nc_value y = nc_attention(graph, of->q, of->k, of->v, of->mask, how), dq;
+	const nc_value src[6] = { of->q, of->k, of->v, of->dy, of->y, of->lse };
+	struct node node = { .kind = N_ATTENTION_GRAD, .attention = *how };
+	const struct nc_type *types[6];
+	char text[6][TYPE_TEXT];
+	int64_t dims[NC_DIMS_MAX];
+
+	*dk = *dv = 0;
+	for (uint32_t i = 0; i < 6; i++) {
+		const struct node *operand = nci_operand(graph, src[i], "attention_grad");
+
+		if (!y || !operand)
+			return 0;
+		types[i] = &operand->type;
+		nci_type_text(types[i], text[i], sizeof(text[i]));
+		node.src[i] = src[i];
+	}
+	if (!grad_fits(types, &graph->nodes[y].type))
+		return nci_mistake(graph, -EINVAL,
+				   "attention_grad: q %s, k %s, v %s, dy %s, y %s, lse %s; wanted "
+				   "are equal leading dims, dy and y [..., L, E] and lse fp32 "
+				   "[..., L]",
+				   text[0], text[1], text[2], text[3], text[4], text[5]);
+	node.type = *types[0];
+	if (node.type.dims[node.type.ndim - 2] > NC_ATTENTION_GRAD_QUERIES_MAX)
+		return nci_mistake(graph, -EOPNOTSUPP,
+				   "attention_grad: q %s; %lld queries, at most %d are possible",
+				   text[0], (long long)node.type.dims[node.type.ndim - 2],
+				   NC_ATTENTION_GRAD_QUERIES_MAX);
+	memcpy(dims, node.type.dims, sizeof(dims));
+	dims[node.type.ndim - 1] = 1;
+	node.src[5] = nc_reshape(graph, of->lse, node.type.ndim, dims);
+	node.src[6] = of->mask;
+	dq = nci_add_node(graph, &node);
+	*dk = second_grad(graph, N_ATTENTION_GRAD_K, dq, of->k);
+	*dv = second_grad(graph, N_ATTENTION_GRAD_V, dq, of->v);
+	return dq;
+}

@@ -235,6 +235,20 @@ nc_value nc_attention(nc_graph *graph, nc_value q, nc_value k, nc_value v, nc_va
 /* ln of the sum of exp(score) of each query of an nc_attention(), fp32 [..., L], made along with it; -inf
  * where all keys are masked. */
 nc_value nc_attention_lse(nc_graph *graph, nc_value attention);
+/*
+ * Gradients by q, k and v of an nc_attention() of the same operands without broadcast leading dims, for the
+ * gradient dy of its result y; lse is its nc_attention_lse(). Returns that by q and sets dk and dv; all are
+ * made by one kernel, in the operands' dtype. Weights and their slopes are rounded to it before they are
+ * multiplied, sums are fp32. L is up to NC_ATTENTION_GRAD_QUERIES_MAX.
+ */
+#define NC_ATTENTION_GRAD_QUERIES_MAX 16384
+struct nc_attention_operands {
+	nc_value q, k, v;
+	nc_value mask; /* 0: none */
+	nc_value y, lse, dy;
+};
+nc_value nc_attention_grad(nc_graph *graph, const struct nc_attention_operands *of,
+			   const struct nc_attention *how, nc_value *dk, nc_value *dv);
 
 /* --- results -------------------------------------------------------------------------------- */
 

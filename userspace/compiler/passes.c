@@ -310,20 +310,18 @@ static void attention(struct state *st, nc_value value)
 {
 	const struct node *node = &st->graph->nodes[value];
 	uint32_t nd = node->type.ndim;
-	struct lnode *n = add(st, N_ATTENTION, value, node->type.dtype, nd, node->type.dims);
+	struct lnode *n = add(st, node->kind, value, node->type.dtype, nd, node->type.dims);
+	const struct nc_type *q = &st->graph->nodes[node->src[0]].type;
 	const struct nc_type *k = &st->graph->nodes[node->src[1]].type;
+	uint32_t mask = node->kind == N_ATTENTION ? 3 : 6;
 
 	for (uint32_t i = 0; i < NCI_SRCS && node->src[i]; i++) {
 		const struct nc_type *type = &st->graph->nodes[node->src[i]].type;
 		int64_t dims[NC_DIMS_MAX];
 
 		memcpy(dims, n->dims, sizeof(dims));
-		if (i == 1 || i == 2)
-			dims[nd - 2] = k->dims[k->ndim - 2];
-		if (i < 2)
-			dims[nd - 1] = k->dims[k->ndim - 1];
-		if (i == 3)
-			dims[nd - 1] = k->dims[k->ndim - 2];
+		dims[nd - 2] = i == mask ? q->dims[q->ndim - 2] : type->dims[type->ndim - 2];
+		dims[nd - 1] = i == mask ? k->dims[k->ndim - 2] : type->dims[type->ndim - 1];
 		n->src[i] = spread(&st->views[node->src[i]], type, nd, dims);
 		n->n_src = i + 1;
 	}
@@ -377,9 +375,12 @@ static void legalise_node(struct state *st, nc_value value)
 		conv(st, value);
 		break;
 	case N_ATTENTION:
+	case N_ATTENTION_GRAD:
 		attention(st, value);
 		break;
 	case N_ATTENTION_LSE:
+	case N_ATTENTION_GRAD_K:
+	case N_ATTENTION_GRAD_V:
 		attention_lse(st, value);
 		break;
 	default:

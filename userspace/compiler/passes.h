@@ -26,12 +26,14 @@ struct vref {
  *   MATMUL       the result's dims [batch..., M, N]
  *   CONV*        the result's dims
  *   ATTENTION    the result's dims [batch..., queries, head]; _LSE has no head
+ *   ATTENTION_GRAD  the result's dims [batch..., queries, head]; _K and _V have keys and their own width
  *   TAKE, PUT    the result's dims
  * Operands have strides over the same dims, except
  *   MATMUL       [batch..., M, K] and [batch..., K, N]
  *   CONV*        the operand's own dims
  *   ATTENTION    [batch..., queries, head], [batch..., keys, head], the same, and
- *                [batch..., queries, keys]
+ *                [batch..., queries, keys]; _GRAD has three more like the result before the last, the
+ *                third of one column
  *   TAKE         src[0] along axes: the step of its k rows; src[1]: the index, along axes only
  *   PUT          src[1] along axes: the index, of which there are k; src[2] the rows, k along axes
  *   IOTA         has none, but src[0].stride is the index's step, 1 along one dim
@@ -133,8 +135,8 @@ static inline bool lnode_is_elementwise(const struct lnode *node)
 /* Kernels that make one node and nothing beside it. */
 static inline bool group_is_alone(const struct group *group)
 {
-	return group->kind == N_ATTENTION || group->kind == N_SCAN || group->kind == N_TAKE ||
-	       group->kind == N_PUT;
+	return group->kind == N_ATTENTION || group->kind == N_ATTENTION_GRAD ||
+	       group->kind == N_SCAN || group->kind == N_TAKE || group->kind == N_PUT;
 }
 
 #endif /* NC_PASSES_H */

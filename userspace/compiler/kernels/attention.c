@@ -102,17 +102,17 @@ static void need(struct forward *f, struct slabs *s, int64_t end, uint64_t bytes
 
 static void load_q(struct forward *f, struct slabs *s, int64_t x, int64_t n, const struct heads *h)
 {
-	at_load_turned(&f->at, &f->q, s, x, n, h->offset[0]);
+	at_load_turned(&f->at, &f->q, f->at.head, s, x, n, h->offset[0]);
 }
 
 static void load_k(struct forward *f, struct slabs *s, int64_t x, int64_t n, const struct heads *h)
 {
-	at_load_turned(&f->at, &f->k, s, x, n, h->offset[1]);
+	at_load_turned(&f->at, &f->k, f->at.head, s, x, n, h->offset[1]);
 }
 
 static void load_v(struct forward *f, struct slabs *s, int64_t x, int64_t n, const struct heads *h)
 {
-	at_load_rows(&f->at, &f->v, f->at.width, s, x, n, h->offset[2]);
+	at_load_rows(&f->at, &f->v, f->at.width, true, s, x, n, h->offset[2]);
 }
 
 static void load(struct forward *f, const struct unit *u)
@@ -180,29 +180,6 @@ static void end_scores(struct forward *f, struct unit *u)
 		     lir_row(f->at.above, ISA_BF16, rows, 0, (uint32_t)diagonal), true);
 }
 
-/* Adds the mask to the scaled scores. */
-static void add_mask(struct forward *f, struct unit *u)
-{
-	const struct queries *q = u->queries;
-	const struct matrix *m = &f->mask;
-	uint32_t rows = (uint32_t)q->n, n = (uint32_t)u->n;
-	uint32_t mask = lir_buf(f->at.lir, ISA_SPACE_SBUF, (uint64_t)(n * m->elem));
-	uint32_t sum = lir_buf(f->at.lir, ISA_SPACE_SBUF, (uint64_t)n * 4);
-	struct lstep dims[2] = {
-		{ rows, m->k_step * m->elem, 0 },
-		{ n, m->x_step * m->elem, m->elem },
-	};
-
-	lir_load(f->at.lir, mask, 0, 0, m->slot,
-		 (q->heads->offset[3] + q->x0 * m->k_step + u->x0 * m->x_step) * m->elem, m->elem,
-		 1, 2, dims);
-	at_scalar_tensor(&f->at, at_pick(&f->at, V | G, true, n, 1),
-			 lir_row(sum, ISA_FP32, rows, 0, n),
-			 lir_row(u->source, ISA_FP32, rows, 0, n), ISA_MULT, at_bits(f->at.scale),
-			 ISA_ADD, lir_row(mask, m->dtype, rows, 0, n));
-	u->source = sum;
-}
-
 /* The greatest of n scores of each row from x on; returns the engine. */
 static uint32_t find_greatest(struct forward *f, struct unit *u, int64_t x, int64_t n,
 			      uint32_t greatest)
@@ -247,8 +224,15 @@ static void find_weights(struct forward *f, struct unit *u)
 {
 	uint32_t rows = (uint32_t)u->queries->n, n = (uint32_t)u->n, old = u->queries->shift;
 
-	if (f->at.masked)
-		add_mask(f, u);
+	if (f->at.masked) {
+		struct ltile sum =
+			at_add_mask(&f->at, &f->mask,
+				    u->queries->heads->offset[3] + u->queries->x0 * f->mask.k_step +
+					    u->x0 * f->mask.x_step,
+				    lir_row(u->source, ISA_FP32, rows, 0, n));
+
+		u->source = sum.buf;
+	}
 	find_shift(f, u);
 	u->weights = lir_buf(f->at.lir, ISA_SPACE_SBUF, (uint64_t)(n * f->at.elem));
 	at_activation(&f->at, ISA_ACT_EXP, lir_row(u->weights, f->at.dtype, rows, 0, n),
@@ -647,33 +631,14 @@ static void divide_turning(struct forward *f)
 
 /* --- the kernel -------------------------------------------------------------------------- */
 
-static void open_attention(struct forward *f, struct legal *legal, struct lir *lir,
-			   struct group *group)
+static void take_operands(struct forward *f)
 {
-	const struct node *node;
-
-	eval_init(&f->at.ev, legal, lir, group);
-	f->at.lir = lir;
-	f->at.m = &group->members[0];
-	f->at.node = &legal->nodes[f->at.m->node];
-	node = &legal->ctx->graph->nodes[f->at.node->origin];
-	f->at.causal = node->attention.causal;
-	f->at.scale = node->attention.scale;
 	f->at.masked = f->at.node->n_src > 3;
 	f->q = at_operand(&f->at, 0, true);
 	f->k = at_operand(&f->at, 1, true);
 	f->v = at_operand(&f->at, 2, false);
 	if (f->at.masked)
 		f->mask = at_operand(&f->at, 3, false);
-	f->at.dtype = f->q.dtype;
-	f->at.elem = f->q.elem;
-	f->at.n_q = f->at.node->dims[f->at.node->nd - 2];
-	f->at.width = f->at.node->dims[f->at.node->nd - 1];
-	node = &legal->ctx->graph->nodes[node->src[1]];
-	f->at.n_k = node->type.dims[node->type.ndim - 2];
-	f->at.head = node->type.dims[node->type.ndim - 1];
-	f->at.group = group;
-	lir->tag = f->at.node->origin;
 }
 
 void nci_attention(struct legal *legal, struct lir *lir, struct group *group)
@@ -681,7 +646,8 @@ void nci_attention(struct legal *legal, struct lir *lir, struct group *group)
 	struct forward *f = nci_alloc(legal->ctx, sizeof(*f));
 	int64_t batches, step;
 
-	open_attention(f, legal, lir, group);
+	at_open(&f->at, legal, lir, group);
+	take_operands(f);
 	divide_psum(f);
 	if (f->at.causal)
 		at_diagonal(&f->at);

@@ -44,6 +44,9 @@ struct attention {
 	uint32_t ident, above; /* 1 on the diagonal; MASKED above it */
 };
 
+/* Fills in what the group's first member says. */
+void at_open(struct attention *at, struct legal *legal, struct lir *lir, const struct group *group);
+
 uint32_t at_bits(float f);
 
 /*
@@ -77,11 +80,14 @@ int64_t at_store_offset(const struct attention *at, const struct store *st, int6
 /* Makes ident and above. */
 void at_diagonal(struct attention *at);
 
-/* Rows x .. x + n - 1 of m become columns, by the DMA engines where they can, else by the tensor engine. */
-void at_load_turned(struct attention *at, const struct matrix *m, const struct slabs *s, int64_t x,
-		    int64_t n, int64_t offset);
-/* Rows on the partitions, block after block of width elements, a one behind each. */
-void at_load_rows(struct attention *at, const struct matrix *m, int64_t width,
+/* Rows x .. x + n - 1 of m, of depth elements, become columns, by the DMA engines where they can, else by the tensor engine. */
+void at_load_turned(struct attention *at, const struct matrix *m, int64_t depth,
+		    const struct slabs *s, int64_t x, int64_t n, int64_t offset);
+/* Rows on the partitions, block after block of width elements, with a one behind each or not. */
+void at_load_rows(struct attention *at, const struct matrix *m, int64_t width, bool ones,
 		  const struct slabs *s, int64_t x, int64_t n, int64_t offset);
+/* Loads the part of the mask that begins at offset; returns it added to the scaled scores. */
+struct ltile at_add_mask(struct attention *at, const struct matrix *m, int64_t offset,
+			 struct ltile scores);
 
 #endif /* NC_ATTENTION_H */

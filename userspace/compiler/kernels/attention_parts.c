@@ -103,44 +103,43 @@ void at_by_sync(struct attention *at)
 
 /* --- loads ----------------------------------------------------------------------------- */
 
-/* Rows x .. x + n - 1 of m become columns, by the DMA engines where they can, else as in panel.c. */
-void at_load_turned(struct attention *at, const struct matrix *m, const struct slabs *s, int64_t x,
-		    int64_t n, int64_t offset)
+void at_load_turned(struct attention *at, const struct matrix *m, int64_t depth,
+		    const struct slabs *s, int64_t x, int64_t n, int64_t offset)
 {
 	uint32_t to = (uint32_t)((x - s->x0) * m->elem);
 	struct lstep dims[2] = {
-		{ at->head, m->k_step * m->elem, 0 },
+		{ depth, m->k_step * m->elem, 0 },
 		{ n, m->x_step * m->elem, m->elem },
 	};
 
-	if (m->k_step != 1 || (at->head == ISA_DMA_TRANSPOSE_LONG && n % ISA_DMA_TRANSPOSE == 0)) {
+	if (m->k_step != 1 || (depth == ISA_DMA_TRANSPOSE_LONG && n % ISA_DMA_TRANSPOSE == 0)) {
 		lir_load(at->lir, s->buf, 0, to, m->slot, (offset + x * m->x_step) * m->elem,
 			 m->elem, 1, 2, dims);
 		return;
 	}
 	for (int64_t i = 0; i < n; i += BLOCK) {
 		uint32_t rows = (uint32_t)nci_min(BLOCK, n - i);
-		uint32_t t = lir_buf(at->lir, ISA_SPACE_SBUF, (uint64_t)(at->head * m->elem));
+		uint32_t t = lir_buf(at->lir, ISA_SPACE_SBUF, (uint64_t)(depth * m->elem));
 		struct lstep plain[2] = {
 			{ rows, m->x_step * m->elem, 0 },
-			{ at->head, m->elem, m->elem },
+			{ depth, m->elem, m->elem },
 		};
 
 		lir_load(at->lir, t, 0, 0, m->slot, (offset + (x + i) * m->x_step) * m->elem,
 			 m->elem, 1, 2, plain);
-		panel_transpose(at->lir, lir_row(at->turn, m->dtype, (uint32_t)at->head, 0, rows),
-				lir_row(t, m->dtype, rows, 0, (uint32_t)at->head));
+		panel_transpose(at->lir, lir_row(at->turn, m->dtype, (uint32_t)depth, 0, rows),
+				lir_row(t, m->dtype, rows, 0, (uint32_t)depth));
 		lir_copy(at->lir, at_pick(at, V | G, true, rows, m->elem == 2 ? 2 : 1), ISA_CT_BITS,
-			 lir_row(s->buf, m->dtype, (uint32_t)at->head, (uint32_t)(to + i * m->elem),
+			 lir_row(s->buf, m->dtype, (uint32_t)depth, (uint32_t)(to + i * m->elem),
 				 rows),
-			 lir_row(at->turn, m->dtype, (uint32_t)at->head, 0, rows));
+			 lir_row(at->turn, m->dtype, (uint32_t)depth, 0, rows));
 	}
 }
 
-void at_load_rows(struct attention *at, const struct matrix *m, int64_t width,
+void at_load_rows(struct attention *at, const struct matrix *m, int64_t width, bool ones,
 		  const struct slabs *s, int64_t x, int64_t n, int64_t offset)
 {
-	int64_t row = (width + 1) * m->elem;
+	int64_t row = (width + ones) * m->elem;
 	uint32_t to = (uint32_t)((x - s->x0) / BLOCK * row);
 
 	for (int tail = 0; tail < 2; tail++) {
@@ -150,7 +149,7 @@ void at_load_rows(struct attention *at, const struct matrix *m, int64_t width,
 			{ blocks, BLOCK * m->k_step * m->elem, row },
 			{ width, m->x_step * m->elem, m->elem },
 		};
-		int64_t count[2] = { blocks, 1 }, step[2] = { width + 1, 1 };
+		int64_t count[2] = { blocks, 1 }, step[2] = { width + ones, 1 };
 
 		if (!rows || !blocks)
 			continue;
@@ -158,10 +157,11 @@ void at_load_rows(struct attention *at, const struct matrix *m, int64_t width,
 			to += (uint32_t)(n / BLOCK * row);
 			x += n / BLOCK * BLOCK;
 		}
-		lir_memset(at->lir, at_pick(at, V | G, false, blocks, 1), ISA_CT_F32,
-			   lir_tile(s->buf, m->dtype, (uint32_t)rows,
-				    to + (uint32_t)(width * m->elem), 2, count, step),
-			   at_bits(1));
+		if (ones)
+			lir_memset(at->lir, at_pick(at, V | G, false, blocks, 1), ISA_CT_F32,
+				   lir_tile(s->buf, m->dtype, (uint32_t)rows,
+					    to + (uint32_t)(width * m->elem), 2, count, step),
+				   at_bits(1));
 		lir_load(at->lir, s->buf, 0, to, m->slot, (offset + x * m->k_step) * m->elem,
 			 m->elem, 1, 3, dims);
 	}
@@ -232,4 +232,48 @@ int64_t at_store_offset(const struct attention *at, const struct store *st, int6
 		place /= at->node->dims[d];
 	}
 	return offset * elem;
+}
+
+struct ltile at_add_mask(struct attention *at, const struct matrix *m, int64_t offset,
+			 struct ltile scores)
+{
+	uint32_t rows = scores.nparts, n = scores.count[ISA_TILE_DIMS - 1];
+	uint32_t mask = lir_buf(at->lir, ISA_SPACE_SBUF, (uint64_t)(n * m->elem));
+	struct ltile sum =
+		lir_row(lir_buf(at->lir, ISA_SPACE_SBUF, (uint64_t)n * 4), ISA_FP32, rows, 0, n);
+	struct lstep dims[2] = {
+		{ rows, m->k_step * m->elem, 0 },
+		{ n, m->x_step * m->elem, m->elem },
+	};
+
+	lir_load(at->lir, mask, 0, 0, m->slot, offset * m->elem, m->elem, 1, 2, dims);
+	at_scalar_tensor(at, at_pick(at, V | G, true, n, 1), sum, scores, ISA_MULT,
+			 at_bits(at->scale), ISA_ADD, lir_row(mask, m->dtype, rows, 0, n));
+	return sum;
+}
+
+void at_open(struct attention *at, struct legal *legal, struct lir *lir, const struct group *group)
+{
+	const struct node *node, *nodes = legal->ctx->graph->nodes;
+	const struct nc_type *q, *k, *v;
+
+	at->ev.ctx = legal->ctx;
+	at->ev.legal = legal;
+	at->lir = lir;
+	at->m = &group->members[0];
+	at->node = &legal->nodes[at->m->node];
+	at->group = group;
+	lir->tag = at->node->origin;
+	node = &nodes[at->node->origin];
+	at->causal = node->attention.causal;
+	at->scale = node->attention.scale;
+	q = &nodes[node->src[0]].type;
+	k = &nodes[node->src[1]].type;
+	v = &nodes[node->src[2]].type;
+	at->n_q = q->dims[q->ndim - 2];
+	at->n_k = k->dims[k->ndim - 2];
+	at->head = q->dims[q->ndim - 1];
+	at->width = v->dims[v->ndim - 1];
+	at->dtype = (uint8_t)nci_isa_dtype(q->dtype);
+	at->elem = (uint8_t)nci_dtype_bytes(q->dtype);
 }

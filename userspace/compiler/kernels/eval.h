@@ -127,5 +127,6 @@ void nci_scan(struct legal *legal, struct lir *lir, struct group *group);
 void nci_rows(struct legal *legal, struct lir *lir, struct group *group);
 void nci_conv(struct legal *legal, struct lir *lir, struct group *group);
 void nci_attention(struct legal *legal, struct lir *lir, struct group *group);
+void nci_attention_grad(struct legal *legal, struct lir *lir, struct group *group);
 
 #endif /* NC_EVAL_H */

@@ -43,32 +43,6 @@ static const struct shape shapes[] = {
 
 static const nc_dtype dtypes[] = { NC_FP32, NC_BF16, NC_FP16 };
 
-/* Makes x, an input of graph.h, hold f. */
-static void set_input(struct tg *tg, struct tv *x, int64_t n, double f)
-{
-	struct tslot *slot = NULL;
-	uint8_t *at;
-	uint32_t bits;
-	_Float16 h;
-	float s;
-
-	for (uint32_t i = 0; i < tg->n_slots; i++)
-		if (tg->slots[i].value == x->v)
-			slot = &tg->slots[i];
-	assert_non_null(slot);
-	tv_set(x, n, f);
-	at = slot->bytes + tv_offset(x, slot->strides, n);
-	s = (float)x->f[n];
-	h = (_Float16)s;
-	memcpy(&bits, &s, 4);
-	if (x->dtype == NC_FP32)
-		memcpy(at, &s, 4);
-	else if (x->dtype == NC_FP16)
-		memcpy(at, &h, 2);
-	else
-		memcpy(at, (uint8_t *)&bits + 2, 2);
-}
-
 /* One query of one head: writes the result, returns the logarithm of the sum. */
 static double row(const struct shape *s, const double *q, const double *k, const double *v,
 		  const double *mask, int64_t query, double scale, double *out)
@@ -143,7 +117,7 @@ static struct tv *make_mask(struct tg *tg, const struct shape *s, nc_dtype dtype
 
 	for (int64_t n = 0; n < mask->n; n++)
 		if (tg_random(tg) % 3 == 0 || n / s->keys == (rows > 1 ? rows / 2 : 1))
-			set_input(tg, mask, n, -INFINITY);
+			tg_set_input(tg, mask, n, -INFINITY);
 	return mask;
 }
 
@@ -184,9 +158,9 @@ static void large(void **state)
 		struct tv *v = input(tg, dtypes[d], 1, 1, s.keys, s.width), *y, *lse;
 
 		for (int64_t n = 0; n < q->n; n++)
-			set_input(tg, q, n, n / s.head % 2 ? -100 : 100);
+			tg_set_input(tg, q, n, n / s.head % 2 ? -100 : 100);
 		for (int64_t n = 0; n < k->n; n++)
-			set_input(tg, k, n, 50 + n / s.head % 7 * 0.5);
+			tg_set_input(tg, k, n, 50 + n / s.head % 7 * 0.5);
 		tg->absolute = absolute(dtypes[d]);
 		tg->tolerance = 1e-5; /* of the sum's logarithm */
 		y = attention(tg, &s, q, k, v, NULL, 0.125f, &lse);

@@ -208,12 +208,35 @@ static void rows(void **state)
 	check(tg);
 }
 
+static void attention_grad(void **state)
+{
+	struct tg *tg = tg_new("attention_grad", 5);
+	const int64_t dims[3] = { 2, 300, 64 };
+	struct nc_attention_operands of = { 0 };
+	struct tv g[3] = { { .dtype = NC_BF16, .nd = 3, .dims = { 2, 300, 64 }, .n = 38400 } };
+	const struct nc_attention how = { .scale = 0.125f, .causal = true };
+
+	(void)state;
+	of.q = tg_input(tg, NC_BF16, 3, dims, NULL)->v;
+	of.k = tg_input(tg, NC_BF16, 3, dims, NULL)->v;
+	of.v = tg_input(tg, NC_BF16, 3, dims, NULL)->v;
+	of.y = tg_input(tg, NC_BF16, 3, dims, NULL)->v;
+	of.dy = tg_input(tg, NC_BF16, 3, dims, NULL)->v;
+	of.lse = tg_input(tg, NC_FP32, 2, dims, NULL)->v;
+	g[1] = g[2] = g[0];
+	g[0].v = nc_attention_grad(tg->graph, &of, &how, &g[1].v, &g[2].v);
+	for (int i = 0; i < 3; i++)
+		tg_output(tg, &g[i], NULL, NC_NO_ALIAS);
+	check(tg);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(elementwise), cmocka_unit_test(matmul),
-		cmocka_unit_test(convolution), cmocka_unit_test(attention),
-		cmocka_unit_test(scan),	       cmocka_unit_test(rows),
+		cmocka_unit_test(elementwise),	  cmocka_unit_test(matmul),
+		cmocka_unit_test(convolution),	  cmocka_unit_test(attention),
+		cmocka_unit_test(scan),		  cmocka_unit_test(rows),
+		cmocka_unit_test(attention_grad),
 	};
 
 	setenv("NEURON_CHECK", "all", 1);

@@ -55,6 +55,8 @@ int64_t tg_range(struct tg *tg, int64_t low, int64_t high);
 
 struct tv *tg_input(struct tg *tg, nc_dtype dtype, uint32_t nd, const int64_t *dims,
 		    const int64_t *strides);
+/* Makes element n of an input hold f, rounded. */
+void tg_set_input(struct tg *tg, struct tv *x, int64_t n, double f);
 /* Positive values, for what has no others. */
 struct tv *tg_positive(struct tg *tg, nc_dtype dtype, uint32_t nd, const int64_t *dims);
 struct tv *tg_scalar(struct tg *tg, nc_dtype dtype, double value);

@@ -306,6 +306,31 @@ struct tv *tg_input(struct tg *tg, nc_dtype dtype, uint32_t nd, const int64_t *d
 	return input(tg, dtype, nd, dims, strides, false);
 }
 
+void tg_set_input(struct tg *tg, struct tv *x, int64_t n, double f)
+{
+	struct tslot *slot = NULL;
+	uint8_t *at;
+	uint32_t bits;
+	_Float16 h;
+	float s;
+
+	for (uint32_t i = 0; i < tg->n_slots; i++)
+		if (tg->slots[i].value == x->v)
+			slot = &tg->slots[i];
+	assert_non_null(slot);
+	tv_set(x, n, f);
+	at = slot->bytes + tv_offset(x, slot->strides, n);
+	s = (float)x->f[n];
+	h = (_Float16)s;
+	memcpy(&bits, &s, 4);
+	if (x->dtype == NC_FP32)
+		memcpy(at, &s, 4);
+	else if (x->dtype == NC_FP16)
+		memcpy(at, &h, 2);
+	else
+		memcpy(at, (uint8_t *)&bits + 2, 2);
+}
+
 struct tv *tg_positive(struct tg *tg, nc_dtype dtype, uint32_t nd, const int64_t *dims)
 {
 	return input(tg, dtype, nd, dims, NULL, true);
