@@ -11,9 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "values.h"
-
-enum mask_kind { NO_MASK, FULL_MASK, ROW_MASK };
+#include "attention.h"
 
 struct shape {
 	int64_t batch, heads, kv_heads; /* kv_heads: heads, or 1 for all */
@@ -104,30 +102,16 @@ static double absolute(nc_dtype dtype)
 	return dtype == NC_FP32 ? 2e-5 : dtype == NC_BF16 ? 2e-2 : 2.5e-3;
 }
 
-static struct tv *input(struct tg *tg, nc_dtype dtype, int64_t b, int64_t h, int64_t n, int64_t d)
-{
-	return tg_input(tg, dtype, SHAPE(b, h, n, d), NULL);
-}
-
-/* Some keys masked, of the odd batch's first query all. */
-static struct tv *make_mask(struct tg *tg, const struct shape *s, nc_dtype dtype)
-{
-	int64_t rows = s->mask == FULL_MASK ? s->queries : 1;
-	struct tv *mask = input(tg, dtype, s->batch, 1, rows, s->keys);
-
-	for (int64_t n = 0; n < mask->n; n++)
-		if (tg_random(tg) % 3 == 0 || n / s->keys == (rows > 1 ? rows / 2 : 1))
-			tg_set_input(tg, mask, n, -INFINITY);
-	return mask;
-}
-
 static void check(const struct shape *s, nc_dtype dtype, nc_dtype mask_dtype, uint64_t seed)
 {
 	struct tg *tg = tg_new("attention", seed);
-	struct tv *q = input(tg, dtype, s->batch, s->heads, s->queries, s->head);
-	struct tv *k = input(tg, dtype, s->batch, s->kv_heads, s->keys, s->head);
-	struct tv *v = input(tg, dtype, s->batch, s->kv_heads, s->keys, s->width);
-	struct tv *mask = s->mask ? make_mask(tg, s, mask_dtype) : NULL, *y, *lse;
+	struct tv *q = heads_input(tg, dtype, s->batch, s->heads, s->queries, s->head);
+	struct tv *k = heads_input(tg, dtype, s->batch, s->kv_heads, s->keys, s->head);
+	struct tv *v = heads_input(tg, dtype, s->batch, s->kv_heads, s->keys, s->width);
+	struct tv *mask = s->mask ? mask_input(tg, mask_dtype, s->batch,
+					       s->mask == FULL_MASK ? s->queries : 1, s->keys) :
+				    NULL,
+		  *y, *lse;
 
 	tg->absolute = absolute(dtype);
 	y = attention(tg, s, q, k, v, mask, (float)(1 / sqrt((double)s->head)), &lse);
@@ -153,9 +137,9 @@ static void large(void **state)
 	(void)state;
 	for (int d = 0; d < 3; d++) {
 		struct tg *tg = tg_new("attention_large", 5);
-		struct tv *q = input(tg, dtypes[d], 1, 1, s.queries, s.head);
-		struct tv *k = input(tg, dtypes[d], 1, 1, s.keys, s.head);
-		struct tv *v = input(tg, dtypes[d], 1, 1, s.keys, s.width), *y, *lse;
+		struct tv *q = heads_input(tg, dtypes[d], 1, 1, s.queries, s.head);
+		struct tv *k = heads_input(tg, dtypes[d], 1, 1, s.keys, s.head);
+		struct tv *v = heads_input(tg, dtypes[d], 1, 1, s.keys, s.width), *y, *lse;
 
 		for (int64_t n = 0; n < q->n; n++)
 			tg_set_input(tg, q, n, n / s.head % 2 ? -100 : 100);

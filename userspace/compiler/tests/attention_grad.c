@@ -10,9 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "values.h"
-
-enum mask_kind { NO_MASK, FULL_MASK, ROW_MASK };
+#include "attention.h"
 
 struct shape {
 	int64_t batch, heads, queries, keys, head, width;
@@ -133,23 +131,6 @@ static void find_grads(struct tg *tg, struct grads *g)
 	test_free(dp);
 }
 
-static struct tv *input(struct tg *tg, nc_dtype dtype, int64_t b, int64_t h, int64_t n, int64_t d)
-{
-	return tg_input(tg, dtype, SHAPE(b, h, n, d), NULL);
-}
-
-/* Some keys masked, of the odd batch's first query all. */
-static struct tv *make_mask(struct tg *tg, const struct shape *s, nc_dtype dtype)
-{
-	int64_t rows = s->mask == FULL_MASK ? s->queries : 1;
-	struct tv *mask = input(tg, dtype, s->batch, 1, rows, s->keys);
-
-	for (int64_t n = 0; n < mask->n; n++)
-		if (tg_random(tg) % 3 == 0 || n / s->keys == (rows > 1 ? rows / 2 : 1))
-			tg_set_input(tg, mask, n, -INFINITY);
-	return mask;
-}
-
 /* Weights, slopes and the result that they depend on are rounded once each: half a unit of the dtype. */
 static double rounding(nc_dtype dtype)
 {
@@ -175,11 +156,13 @@ static void check(const struct shape *s, nc_dtype dtype, nc_dtype mask_dtype, ui
 	struct tg *tg = tg_new("attention_grad", seed);
 	struct grads g = { .s = s, .scale = (double)(float)(1 / sqrt((double)s->head)) };
 
-	g.q = input(tg, dtype, s->batch, s->heads, s->queries, s->head);
-	g.k = input(tg, dtype, s->batch, s->heads, s->keys, s->head);
-	g.v = input(tg, dtype, s->batch, s->heads, s->keys, s->width);
-	g.dy = input(tg, dtype, s->batch, s->heads, s->queries, s->width);
-	g.mask = s->mask ? make_mask(tg, s, mask_dtype) : NULL;
+	g.q = heads_input(tg, dtype, s->batch, s->heads, s->queries, s->head);
+	g.k = heads_input(tg, dtype, s->batch, s->heads, s->keys, s->head);
+	g.v = heads_input(tg, dtype, s->batch, s->heads, s->keys, s->width);
+	g.dy = heads_input(tg, dtype, s->batch, s->heads, s->queries, s->width);
+	g.mask = s->mask ? mask_input(tg, mask_dtype, s->batch,
+				      s->mask == FULL_MASK ? s->queries : 1, s->keys) :
+			   NULL;
 	find_grads(tg, &g);
 	tg->absolute = 0;
 	for (int64_t n = 0; n < g.grad[which]->n; n++)

@@ -9,10 +9,6 @@
 
 #include "graph.h"
 
-static const nc_dtype all_dtypes[] = { NC_FP32,	 NC_BF16,  NC_FP16,  NC_FP64,  NC_INT8,
-				       NC_UINT8, NC_INT16, NC_INT32, NC_INT64, NC_BOOL };
-#define N_DTYPES (sizeof(all_dtypes) / sizeof(all_dtypes[0]))
-
 static bool is_float(nc_dtype dtype)
 {
 	return dtype == NC_FP32 || dtype == NC_BF16 || dtype == NC_FP16 || dtype == NC_FP64;
@@ -40,14 +36,14 @@ static void binary_all(void **state)
 			struct tv *a, *b;
 			bool careful = op == NC_POW || op == NC_SHL || op == NC_SHR;
 
-			if (!has_binary((nc_binary_op)op, all_dtypes[d]))
+			if (!has_binary((nc_binary_op)op, tg_dtypes[d]))
 				continue;
 			tg = tg_new("binary", (uint64_t)(d * 100 + (unsigned int)op));
 			tg->tolerance = op == NC_POW ? 1e-5 : 0;
-			a = careful ? tg_positive(tg, all_dtypes[d], SHAPE(3, 77)) :
-				      tg_input(tg, all_dtypes[d], SHAPE(3, 77), NULL);
-			b = careful ? tg_positive(tg, all_dtypes[d], SHAPE(77)) :
-				      tg_input(tg, all_dtypes[d], SHAPE(77), NULL);
+			a = careful ? tg_positive(tg, tg_dtypes[d], SHAPE(3, 77)) :
+				      tg_input(tg, tg_dtypes[d], SHAPE(3, 77), NULL);
+			b = careful ? tg_positive(tg, tg_dtypes[d], SHAPE(77)) :
+				      tg_input(tg, tg_dtypes[d], SHAPE(77), NULL);
 			tg_output(tg, tg_binary(tg, (nc_binary_op)op, a, b), NULL, NC_NO_ALIAS);
 			tg_run(tg);
 			tg_free(tg);
@@ -85,7 +81,7 @@ static void unary_all(void **state)
 	(void)state;
 	for (unsigned int d = 0; d < N_DTYPES; d++)
 		for (int op = 0; op < NC_UNARY_OPS; op++) {
-			nc_dtype dtype = all_dtypes[d];
+			nc_dtype dtype = tg_dtypes[d];
 			bool positive = op == NC_LN || op == NC_SQRT || op == NC_RSQRT ||
 					op == NC_LOG1P;
 			struct tg *tg = tg_new("unary", (uint64_t)(d * 100 + (unsigned int)op));
@@ -140,15 +136,15 @@ static void cast_all(void **state)
 	for (unsigned int a = 0; a < N_DTYPES; a++)
 		for (unsigned int b = 0; b < N_DTYPES; b++) {
 			struct tg *tg = tg_new("cast", a * 10 + b);
-			struct tv *x = tg_input(tg, all_dtypes[a], SHAPE(300), NULL);
+			struct tv *x = tg_input(tg, tg_dtypes[a], SHAPE(300), NULL);
 
 			tg->tolerance = 0;
 			/* Rounding twice differs from once; see the meaning of a value. */
-			if ((all_dtypes[a] == NC_FP64 || all_dtypes[a] == NC_INT64 ||
-			     all_dtypes[a] == NC_INT32) &&
-			    (all_dtypes[b] == NC_BF16 || all_dtypes[b] == NC_FP16))
+			if ((tg_dtypes[a] == NC_FP64 || tg_dtypes[a] == NC_INT64 ||
+			     tg_dtypes[a] == NC_INT32) &&
+			    (tg_dtypes[b] == NC_BF16 || tg_dtypes[b] == NC_FP16))
 				tg->tolerance = 1e-9;
-			tg_output(tg, tg_cast(tg, x, all_dtypes[b]), NULL, NC_NO_ALIAS);
+			tg_output(tg, tg_cast(tg, x, tg_dtypes[b]), NULL, NC_NO_ALIAS);
 			tg_run(tg);
 			tg_free(tg);
 		}
@@ -160,10 +156,10 @@ static void select_all(void **state)
 	for (unsigned int d = 0; d < N_DTYPES; d++) {
 		struct tg *tg = tg_new("select", d);
 		struct tv *c = tg_input(tg, NC_BOOL, SHAPE(40, 1, 9), NULL);
-		struct tv *a = tg_input(tg, all_dtypes[d], SHAPE(40, 7, 1), NULL);
-		struct tv *b = tg_input(tg, all_dtypes[d], SHAPE(7, 9), NULL);
-		struct tv *zero = tg_const(tg, all_dtypes[d], 0),
-			  *one = tg_const(tg, all_dtypes[d], 1);
+		struct tv *a = tg_input(tg, tg_dtypes[d], SHAPE(40, 7, 1), NULL);
+		struct tv *b = tg_input(tg, tg_dtypes[d], SHAPE(7, 9), NULL);
+		struct tv *zero = tg_const(tg, tg_dtypes[d], 0),
+			  *one = tg_const(tg, tg_dtypes[d], 1);
 
 		tg_output(tg, tg_select(tg, c, a, b), NULL, NC_NO_ALIAS);
 		tg_output(tg, tg_select(tg, c, one, b), NULL, NC_NO_ALIAS);
@@ -202,7 +198,7 @@ static void fill(void **state)
 	(void)state;
 	for (unsigned int d = 0; d < N_DTYPES; d++) {
 		struct tg *tg = tg_new("fill", d);
-		struct tv *c = tg_const(tg, all_dtypes[d], 1), *s = tg_scalar(tg, all_dtypes[d], 1);
+		struct tv *c = tg_const(tg, tg_dtypes[d], 1), *s = tg_scalar(tg, tg_dtypes[d], 1);
 
 		tg_output(tg, tg_broadcast(tg, c, SHAPE(123, 1001)), NULL, NC_NO_ALIAS);
 		tg_output(tg, tg_broadcast(tg, s, SHAPE(5)), NULL, NC_NO_ALIAS);

@@ -14,96 +14,6 @@
 
 /* --- elementwise --------------------------------------------------------------------------- */
 
-static double gelu(double x)
-{
-	return 0.5 * x * (1 + erf(x / sqrt(2)));
-}
-
-static double gelu_tanh(double x)
-{
-	return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-}
-
-static double sigmoid(double x)
-{
-	return 1 / (1 + exp(-x));
-}
-
-static double dgelu_tanh(double x)
-{
-	double k = sqrt(2 / M_PI), t = tanh(k * (x + 0.044715 * x * x * x));
-
-	return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * k * (1 + 3 * 0.044715 * x * x);
-}
-
-static double unary_float(nc_unary_op op, double x)
-{
-	switch (op) {
-	case NC_NEG:
-		return -x;
-	case NC_ABS:
-		return fabs(x);
-	case NC_SIGN:
-		return (x > 0) - (x < 0);
-	case NC_SQUARE:
-		return x * x;
-	case NC_EXP:
-		return exp(x);
-	case NC_LN:
-		return log(x);
-	case NC_SQRT:
-		return sqrt(x);
-	case NC_RSQRT:
-		return 1 / sqrt(x);
-	case NC_RECIPROCAL:
-		return 1 / x;
-	case NC_SIGMOID:
-		return sigmoid(x);
-	case NC_TANH:
-		return tanh(x);
-	case NC_RELU:
-		return x > 0 ? x : 0;
-	case NC_GELU:
-		return gelu(x);
-	case NC_GELU_TANH:
-		return gelu_tanh(x);
-	case NC_SILU:
-		return x * sigmoid(x);
-	case NC_SOFTPLUS:
-		return log1p(exp(x));
-	case NC_ERF:
-		return erf(x);
-	case NC_SIN:
-		return sin(x);
-	case NC_COS:
-		return cos(x);
-	case NC_ARCTAN:
-		return atan(x);
-	case NC_LOG1P:
-		return log1p(x);
-	case NC_EXPM1:
-		return expm1(x);
-	case NC_MISH:
-		return x * tanh(log1p(exp(x)));
-	case NC_FLOOR:
-		return floor(x);
-	case NC_CEIL:
-		return ceil(x);
-	case NC_ROUND:
-		return nearbyint(x);
-	case NC_TRUNC:
-		return trunc(x);
-	case NC_DGELU:
-		return 0.5 * (1 + erf(x / sqrt(2))) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
-	case NC_DGELU_TANH:
-		return dgelu_tanh(x);
-	case NC_DSILU:
-		return sigmoid(x) * (1 + x * (1 - sigmoid(x)));
-	default:
-		return NAN;
-	}
-}
-
 static int64_t unary_int(nc_unary_op op, nc_dtype dtype, int64_t x)
 {
 	switch (op) {
@@ -130,49 +40,12 @@ struct tv *tg_unary(struct tg *tg, nc_unary_op op, const struct tv *x)
 
 	for (int64_t n = 0; n < t->n; n++) {
 		if (tv_is_float(x->dtype))
-			t->f[n] = tv_round(x->dtype, unary_float(op, x->f[n]));
+			t->f[n] = tv_round(x->dtype, tv_function(op, x->f[n]));
 		else
 			t->i[n] = tv_wrap(x->dtype, unary_int(op, x->dtype, x->i[n]));
 	}
 	t->v = nc_unary(tg->graph, op, x->v);
 	return t;
-}
-
-static double binary_float(nc_binary_op op, double a, double b)
-{
-	double r;
-
-	switch (op) {
-	case NC_ADD:
-		return a + b;
-	case NC_SUB:
-		return a - b;
-	case NC_MUL:
-		return a * b;
-	case NC_DIV:
-		return a / b;
-	case NC_MAX:
-		return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
-	case NC_MIN:
-		return isnan(a) || isnan(b) ? NAN : a < b ? a : b;
-	case NC_POW:
-		return pow(a, b);
-	case NC_MOD:
-		r = fmod(a, b);
-		return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-	case NC_EQ:
-		return a == b;
-	case NC_NE:
-		return a != b;
-	case NC_LT:
-		return a < b;
-	case NC_LE:
-		return a <= b;
-	case NC_GT:
-		return a > b;
-	default:
-		return a >= b;
-	}
 }
 
 static int64_t power(int64_t a, int64_t b)
@@ -274,9 +147,9 @@ struct tv *tg_binary(struct tg *tg, nc_binary_op op, const struct tv *a, const s
 		if (!tv_is_float(a->dtype))
 			t->i[n] = tv_wrap(t->dtype, binary_int(op, a->dtype, a->i[x], b->i[y]));
 		else if (compare)
-			t->i[n] = (int64_t)binary_float(op, a->f[x], b->f[y]);
+			t->i[n] = (int64_t)tv_operation(op, a->f[x], b->f[y]);
 		else
-			t->f[n] = tv_round(t->dtype, binary_float(op, a->f[x], b->f[y]));
+			t->f[n] = tv_round(t->dtype, tv_operation(op, a->f[x], b->f[y]));
 	}
 	t->v = nc_binary(tg->graph, op, a->v, b->v);
 	return t;
@@ -390,7 +263,7 @@ static void reduce_into(const struct tv *t, nc_reduce_op op, int64_t at, double 
 		t->i[at] = i;
 		return;
 	}
-	t->f[at] = binary_float(ops[op], t->f[at], f);
+	t->f[at] = tv_operation(ops[op], t->f[at], f);
 	t->i[at] = t->dtype == NC_INT64 || t->dtype == NC_BOOL ? tv_wrap(t->dtype, x) :
 								 tv_wrap(NC_INT32, x);
 }

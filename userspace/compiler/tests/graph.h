@@ -48,6 +48,10 @@ struct tg {
 	double device_us; /* of the last run */
 };
 
+/* Every dtype. */
+#define N_DTYPES 10
+extern const nc_dtype tg_dtypes[N_DTYPES];
+
 struct tg *tg_new(const char *name, uint64_t seed);
 void tg_free(struct tg *tg);
 uint64_t tg_random(struct tg *tg);

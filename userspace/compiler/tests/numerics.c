@@ -165,99 +165,6 @@ static const struct bound bounds[] = {
 	{ NC_DSILU, "dsilu", 2, 1, 0 },
 };
 
-static double logistic(double x)
-{
-	return 1 / (1 + exp(-x));
-}
-
-static double softplus(double x)
-{
-	return fmax(x, 0) + log1p(exp(-fabs(x)));
-}
-
-/* x where it is finite, or what times 0 is 0. */
-static double bounded(double x)
-{
-	return isinf(x) ? copysign(1e300, x) : x;
-}
-
-static double cubic(double x)
-{
-	return sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
-}
-
-/* In double, by formulas that lose nothing where results are small. */
-static double exact(nc_unary_op op, double x)
-{
-	double s;
-
-	switch (op) {
-	case NC_NEG:
-		return -x;
-	case NC_ABS:
-		return fabs(x);
-	case NC_SQUARE:
-		return x * x;
-	case NC_RELU:
-		return x > 0 ? x : 0;
-	case NC_FLOOR:
-		return floor(x);
-	case NC_CEIL:
-		return ceil(x);
-	case NC_ROUND:
-		return nearbyint(x);
-	case NC_TRUNC:
-		return trunc(x);
-	case NC_SQRT:
-		return sqrt(x);
-	case NC_RECIPROCAL:
-		return 1 / x;
-	case NC_RSQRT:
-		return 1 / sqrt(x);
-	case NC_EXP:
-		return exp(x);
-	case NC_LN:
-		return log(x);
-	case NC_LOG1P:
-		return log1p(x);
-	case NC_EXPM1:
-		return expm1(x);
-	case NC_SIN:
-		return sin(x);
-	case NC_COS:
-		return cos(x);
-	case NC_ARCTAN:
-		return atan(x);
-	case NC_TANH:
-		return tanh(x);
-	case NC_ERF:
-		return erf(x);
-	case NC_SIGMOID:
-		return logistic(x);
-	case NC_SOFTPLUS:
-		return softplus(x);
-	case NC_GELU:
-		return 0.5 * bounded(x) * erfc(-x / sqrt(2));
-	case NC_GELU_TANH:
-		return bounded(x) * logistic(2 * cubic(x));
-	case NC_SILU:
-		return bounded(x) * logistic(x);
-	case NC_MISH:
-		return bounded(x) * tanh(softplus(x));
-	case NC_DGELU:
-		return 0.5 * erfc(-x / sqrt(2)) + bounded(x) * exp(-0.5 * x * x) / sqrt(2 * M_PI);
-	case NC_DGELU_TANH:
-		s = logistic(2 * cubic(x));
-		x = fmax(fmin(x, 1e3), -1e3);
-		return s + 2 * x * s * logistic(-2 * cubic(x)) * sqrt(2 / M_PI) *
-				   (1 + 3 * 0.044715 * x * x);
-	case NC_DSILU:
-		return logistic(x) * (1 + bounded(x) * logistic(-x));
-	default:
-		return NAN;
-	}
-}
-
 /* Error in units of what the bound allows beyond the absolute part; 0: within that. */
 static double excess(const struct bound *b, nc_dtype dtype, double x, double got, double want)
 {
@@ -292,7 +199,7 @@ static bool check_unary(const struct bound *b, unsigned int d)
 	y = run(g, slots, 1, dtype, n);
 	x = read_all(dtype, slots[0].bytes, n);
 	for (int64_t i = 0; i < n; i++) {
-		double e = excess(b, dtype, x[i], y[i], exact(b->op, x[i]));
+		double e = excess(b, dtype, x[i], y[i], tv_function(b->op, x[i]));
 
 		if (e > worst)
 			worst = e, at = x[i];
@@ -332,26 +239,6 @@ static const struct {
 	{ NC_POW, "pow", 1 },
 };
 
-static double exact_pair(nc_binary_op op, double a, double b)
-{
-	switch (op) {
-	case NC_ADD:
-		return a + b;
-	case NC_SUB:
-		return a - b;
-	case NC_MUL:
-		return a * b;
-	case NC_DIV:
-		return a / b;
-	case NC_MAX:
-		return isnan(a) || isnan(b) ? NAN : fmax(a, b);
-	case NC_MIN:
-		return isnan(a) || isnan(b) ? NAN : fmin(a, b);
-	default:
-		return pow(a, b);
-	}
-}
-
 static bool check_pair(unsigned int i, unsigned int d)
 {
 	const struct bound b = { .units = pairs[i].units };
@@ -380,7 +267,7 @@ static bool check_pair(unsigned int i, unsigned int d)
 	}
 	y = run(g, slots, 2, dtype, n);
 	for (int64_t j = 0; j < n; j++) {
-		double want = exact_pair(pairs[i].op, x[0][j], x[1][j]);
+		double want = tv_operation(pairs[i].op, x[0][j], x[1][j]);
 		double e = excess(&b, dtype, 0, y[j], want);
 
 		if (e > worst)

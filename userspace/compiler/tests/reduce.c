@@ -9,10 +9,6 @@
 
 #include "graph.h"
 
-static const nc_dtype all_dtypes[] = { NC_FP32,	 NC_BF16,  NC_FP16,  NC_FP64,  NC_INT8,
-				       NC_UINT8, NC_INT16, NC_INT32, NC_INT64, NC_BOOL };
-#define N_DTYPES (sizeof(all_dtypes) / sizeof(all_dtypes[0]))
-
 static void set_tolerance(struct tg *tg, int64_t n)
 {
 	tg->tolerance = 3e-6;
@@ -27,7 +23,7 @@ static void every_dtype(void **state)
 			for (uint32_t axes = 1; axes < 4; axes++) {
 				struct tg *tg =
 					tg_new("reduce", d * 16 + (unsigned int)op * 4 + axes);
-				struct tv *x = tg_input(tg, all_dtypes[d], SHAPE(7, 5), NULL);
+				struct tv *x = tg_input(tg, tg_dtypes[d], SHAPE(7, 5), NULL);
 
 				set_tolerance(tg, 35);
 				if (op == NC_REDUCE_PROD)

@@ -12,6 +12,9 @@
 
 #include "values.h"
 
+const nc_dtype tg_dtypes[N_DTYPES] = { NC_FP32,	 NC_BF16,  NC_FP16,  NC_FP64,  NC_INT8,
+				       NC_UINT8, NC_INT16, NC_INT32, NC_INT64, NC_BOOL };
+
 /* --- memory, numbers ------------------------------------------------------------------- */
 
 void *tv_block(struct tg *tg, size_t size)

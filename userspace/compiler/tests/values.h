@@ -30,4 +30,8 @@ struct nc_type tv_type(const struct tv *t);
 /* Element n becomes f, rounded or truncated. */
 void tv_set(struct tv *t, int64_t n, double f);
 
+/* functions.c: the operation on floats, in double. */
+double tv_function(nc_unary_op op, double x);
+double tv_operation(nc_binary_op op, double a, double b);
+
 #endif /* TEST_VALUES_H */
