@@ -187,25 +187,6 @@ static void views(void **state)
 	tg_free(tg);
 }
 
-static nc_value made(nc_graph *g, nc_dtype dtype, uint32_t nd, const int64_t *dims)
-{
-	struct nc_type type = { .dtype = dtype, .ndim = nd };
-
-	memcpy(type.dims, dims, nd * sizeof(*dims));
-	return nc_input(g, &type, NULL);
-}
-
-static void expect(nc_graph *g, int err, const char *text)
-{
-	char error[NC_ERROR_BYTES];
-	struct nc_program program;
-
-	assert_int_equal(nc_compile(g, test_target(), &program, error), err);
-	if (!strstr(error, text))
-		fail_msg("'%s' does not say '%s'", error, text);
-	nc_graph_destroy(g);
-}
-
 static void mistakes(void **state)
 {
 	const struct nc_attention how = { .scale = 1 }, zero = { .scale = 0 },
@@ -215,35 +196,35 @@ static void mistakes(void **state)
 
 	(void)state;
 	g = nc_graph_create("head");
-	x = made(g, NC_BF16, SHAPE(2, 64, 129));
+	x = test_input(g, NC_BF16, SHAPE(2, 64, 129));
 	nc_attention(g, x, x, x, 0, &how);
-	expect(g, -EOPNOTSUPP,
-	       "q bf16[2,64,129], k bf16[2,64,129], v bf16[2,64,129]; heads of 129, at "
-	       "most 128");
+	test_refused(g, -EOPNOTSUPP,
+		     "q bf16[2,64,129], k bf16[2,64,129], v bf16[2,64,129]; heads of 129, at "
+		     "most 128");
 	g = nc_graph_create("keys");
-	x = made(g, NC_BF16, SHAPE(64, 32));
-	nc_attention(g, x, x, made(g, NC_BF16, SHAPE(65, 32)), 0, &how);
-	expect(g, -EINVAL, "attention: q bf16[64,32], k bf16[64,32], v bf16[65,32]");
+	x = test_input(g, NC_BF16, SHAPE(64, 32));
+	nc_attention(g, x, x, test_input(g, NC_BF16, SHAPE(65, 32)), 0, &how);
+	test_refused(g, -EINVAL, "attention: q bf16[64,32], k bf16[64,32], v bf16[65,32]");
 	g = nc_graph_create("dtype");
-	x = made(g, NC_INT32, SHAPE(64, 32));
+	x = test_input(g, NC_INT32, SHAPE(64, 32));
 	nc_attention(g, x, x, x, 0, &how);
-	expect(g, -EOPNOTSUPP, "int32[64,32]");
+	test_refused(g, -EOPNOTSUPP, "int32[64,32]");
 	g = nc_graph_create("scale");
-	x = made(g, NC_FP32, SHAPE(64, 32));
+	x = test_input(g, NC_FP32, SHAPE(64, 32));
 	nc_attention(g, x, x, x, 0, &zero);
-	expect(g, -EINVAL, "scale 0");
+	test_refused(g, -EINVAL, "scale 0");
 	g = nc_graph_create("nan");
-	x = made(g, NC_FP32, SHAPE(64, 32));
+	x = test_input(g, NC_FP32, SHAPE(64, 32));
 	nc_attention(g, x, x, x, 0, &nan);
-	expect(g, -EINVAL, "1e-20 to 1e20");
+	test_refused(g, -EINVAL, "1e-20 to 1e20");
 	g = nc_graph_create("mask");
-	x = made(g, NC_FP32, SHAPE(64, 32));
-	nc_attention(g, x, x, x, made(g, NC_FP32, SHAPE(2, 64, 64)), &how);
-	expect(g, -EINVAL, "mask fp32[2,64,64]");
+	x = test_input(g, NC_FP32, SHAPE(64, 32));
+	nc_attention(g, x, x, x, test_input(g, NC_FP32, SHAPE(2, 64, 64)), &how);
+	test_refused(g, -EINVAL, "mask fp32[2,64,64]");
 	g = nc_graph_create("lse");
-	x = made(g, NC_FP32, SHAPE(64, 32));
+	x = test_input(g, NC_FP32, SHAPE(64, 32));
 	nc_attention_lse(g, x);
-	expect(g, -EINVAL, "fp32[64,32] is no result of attention");
+	test_refused(g, -EINVAL, "fp32[64,32] is no result of attention");
 }
 
 int main(void)

@@ -16,21 +16,6 @@
 
 static const struct nc_target trn2 = { 3, 192 << 10, 16 << 10 };
 
-static struct nc_type type(nc_dtype dtype, uint32_t nd, const int64_t *dims)
-{
-	struct nc_type t = { .dtype = dtype, .ndim = nd };
-
-	memcpy(t.dims, dims, nd * sizeof(*dims));
-	return t;
-}
-
-static nc_value input(nc_graph *g, nc_dtype dtype, uint32_t nd, const int64_t *dims)
-{
-	struct nc_type t = type(dtype, nd, dims);
-
-	return nc_input(g, &t, NULL);
-}
-
 static void compile(const nc_graph *g, struct nc_program *p)
 {
 	char error[NC_ERROR_BYTES];
@@ -72,7 +57,7 @@ static uint32_t count(const struct nc_program *p, uint32_t opcode)
 static void graph_text(void **state)
 {
 	nc_graph *g = nc_graph_create("text");
-	nc_value x = input(g, NC_BF16, SHAPE(2, 3)), y;
+	nc_value x = test_input(g, NC_BF16, SHAPE(2, 3)), y;
 	const uint32_t order[] = { 1, 0 };
 	char text[1000], small[20];
 	size_t n;
@@ -100,7 +85,8 @@ static void graph_text(void **state)
 static void add_text(void **state)
 {
 	nc_graph *g = nc_graph_create("add");
-	nc_value a = input(g, NC_FP32, SHAPE(128, 64)), b = input(g, NC_FP32, SHAPE(128, 64));
+	nc_value a = test_input(g, NC_FP32, SHAPE(128, 64)),
+		 b = test_input(g, NC_FP32, SHAPE(128, 64));
 
 	(void)state;
 	nc_output(g, nc_binary(g, NC_ADD, a, b), NULL, NC_NO_ALIAS);
@@ -137,7 +123,7 @@ static void folding(void **state)
 {
 	nc_graph *g = nc_graph_create("fold");
 	const uint32_t order[] = { 1, 0 };
-	nc_value x = input(g, NC_FP32, SHAPE(64, 128)), s = nc_scalar(g, NC_FP32);
+	nc_value x = test_input(g, NC_FP32, SHAPE(64, 128)), s = nc_scalar(g, NC_FP32);
 	struct nc_program p;
 
 	(void)state;
@@ -162,7 +148,7 @@ static void rows(void **state)
 	(void)state;
 	for (uint32_t axes = 1; axes < 3; axes++) {
 		nc_graph *g = nc_graph_create("softmax");
-		nc_value x = input(g, NC_FP32, SHAPE(128, 100)), e;
+		nc_value x = test_input(g, NC_FP32, SHAPE(128, 100)), e;
 		struct nc_program p;
 
 		e = nc_unary(g, NC_EXP,
@@ -188,7 +174,8 @@ static void rows(void **state)
 static void matmul_shape(void **state)
 {
 	nc_graph *g = nc_graph_create("matmul");
-	nc_value a = input(g, NC_FP32, SHAPE(1024, 1024)), b = input(g, NC_FP32, SHAPE(1024, 1024));
+	nc_value a = test_input(g, NC_FP32, SHAPE(1024, 1024)),
+		 b = test_input(g, NC_FP32, SHAPE(1024, 1024));
 	struct nc_program p;
 
 	(void)state;
@@ -210,8 +197,8 @@ static void deterministic(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		nc_graph *g = nc_graph_create("twice");
-		nc_value a = input(g, NC_FP32, SHAPE(300, 200)),
-			 b = input(g, NC_FP32, SHAPE(200, 77));
+		nc_value a = test_input(g, NC_FP32, SHAPE(300, 200)),
+			 b = test_input(g, NC_FP32, SHAPE(200, 77));
 		void *shift = malloc((size_t)(1000 + i * 5000)); /* other addresses */
 
 		a = nc_unary(g, NC_GELU, nc_matmul(g, a, b));
@@ -232,7 +219,8 @@ static void waits_needed(void **state)
 {
 	nc_graph *g = nc_graph_create("waits");
 	const uint32_t memory[] = { 0, 1, 2 };
-	nc_value a = input(g, NC_FP32, SHAPE(128, 64)), b = input(g, NC_FP32, SHAPE(64, 32));
+	nc_value a = test_input(g, NC_FP32, SHAPE(128, 64)),
+		 b = test_input(g, NC_FP32, SHAPE(64, 32));
 	const struct nprog_header *h;
 	struct nc_program p;
 	uint32_t n = 0;
@@ -281,17 +269,17 @@ static void errors(void **state)
 
 	(void)state;
 	g = nc_graph_create("e");
-	x = input(g, NC_FP32, SHAPE(4, 5));
-	assert_int_equal(nc_binary(g, NC_ADD, x, input(g, NC_FP32, SHAPE(4, 6))), 0);
+	x = test_input(g, NC_FP32, SHAPE(4, 5));
+	assert_int_equal(nc_binary(g, NC_ADD, x, test_input(g, NC_FP32, SHAPE(4, 6))), 0);
 	assert_int_equal(nc_unary(g, NC_EXP, x), 0); /* after the first mistake nothing works */
 	expect_error(g, -EINVAL, "fp32[4,5]", "fp32[4,6]");
 
 	g = nc_graph_create("e");
-	nc_unary(g, NC_EXP, input(g, NC_FP64, SHAPE(3)));
+	nc_unary(g, NC_EXP, test_input(g, NC_FP64, SHAPE(3)));
 	expect_error(g, -EOPNOTSUPP, "exp", "fp64[3]");
 
 	g = nc_graph_create("e");
-	nc_matmul(g, input(g, NC_INT32, SHAPE(3, 4)), input(g, NC_INT32, SHAPE(4, 3)));
+	nc_matmul(g, test_input(g, NC_INT32, SHAPE(3, 4)), test_input(g, NC_INT32, SHAPE(4, 3)));
 	expect_error(g, -EOPNOTSUPP, "matmul", "int32[3,4]");
 
 	g = nc_graph_create("e");
@@ -303,27 +291,27 @@ static void errors(void **state)
 	expect_error(g, -EINVAL, "128", "int8");
 
 	g = nc_graph_create("e");
-	x = input(g, NC_FP32, SHAPE(4, 5));
+	x = test_input(g, NC_FP32, SHAPE(4, 5));
 	nc_output(g, x, DIMS(0, 1), NC_NO_ALIAS);
 	expect_error(g, -EINVAL, "stride 0", "4 elements");
 
 	g = nc_graph_create("e");
-	x = input(g, NC_FP32, SHAPE(4, 5));
+	x = test_input(g, NC_FP32, SHAPE(4, 5));
 	nc_output(g, x, DIMS(1, 4), 0);
 	expect_error(g, -EINVAL, "alias 0", "strides");
 
 	g = nc_graph_create("e");
-	nc_conv2d(g, input(g, NC_FP32, SHAPE(1, 3, 8, 8)), input(g, NC_FP32, SHAPE(4, 2, 3, 3)),
-		  &conv);
+	nc_conv2d(g, test_input(g, NC_FP32, SHAPE(1, 3, 8, 8)),
+		  test_input(g, NC_FP32, SHAPE(4, 2, 3, 3)), &conv);
 	expect_error(g, -EINVAL, "conv2d", "fp32[4,2,3,3]");
 
 	g = nc_graph_create("e");
-	x = input(g, NC_FP32, SHAPE(1 << 20, 1 << 20, 1));
+	x = test_input(g, NC_FP32, SHAPE(1 << 20, 1 << 20, 1));
 	nc_output(g, nc_unary(g, NC_EXP, x), NULL, NC_NO_ALIAS);
 	expect_error(g, -E2BIG, "operations", "split");
 
 	g = nc_graph_create("e");
-	input(g, NC_FP32, SHAPE(1));
+	test_input(g, NC_FP32, SHAPE(1));
 	expect_error(g, -EINVAL, "no output", "e");
 }
 

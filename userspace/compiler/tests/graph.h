@@ -90,6 +90,11 @@ void tg_output(struct tg *tg, const struct tv *x, const int64_t *strides, uint32
 /* Fails the test unless every output is as wanted. */
 void tg_run(struct tg *tg);
 
+/* An input of a graph without values, row major. */
+nc_value test_input(nc_graph *graph, nc_dtype dtype, uint32_t nd, const int64_t *dims);
+/* Fails the test unless compiling gives err and a text that contains this; destroys the graph. */
+void test_refused(nc_graph *graph, int err, const char *text);
+
 /* device.c: one launch; NULL or what went wrong. */
 const char *test_device_run(const struct nc_program *program, const struct tslot *slots,
 			    uint32_t n_slots, uint8_t **results, double *device_us);

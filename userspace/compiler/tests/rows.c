@@ -157,17 +157,6 @@ static void in_place(void **state)
 	}
 }
 
-static void refused(nc_graph *g, int err, const char *text)
-{
-	struct nc_program program;
-	char error[NC_ERROR_BYTES];
-
-	assert_int_equal(nc_compile(g, test_target(), &program, error), err);
-	if (!strstr(error, text))
-		fail_msg("'%s' does not tell '%s'", error, text);
-	nc_graph_destroy(g);
-}
-
 static void mistakes(void **state)
 {
 	const struct nc_type type = { .dtype = NC_FP32, .ndim = 2, .dims = { 3, 4 } };
@@ -177,23 +166,25 @@ static void mistakes(void **state)
 
 	(void)state;
 	nc_take(g, nc_input(g, &type, NULL), 2, nc_input(g, &index, NULL));
-	refused(g, -EINVAL, "take: dim 2 of fp32[3,4], which has 2 dims");
+	test_refused(g, -EINVAL, "take: dim 2 of fp32[3,4], which has 2 dims");
 	g = nc_graph_create("mistakes");
 	nc_take(g, nc_input(g, &type, NULL), 0, nc_input(g, &type, NULL));
-	refused(g, -EOPNOTSUPP, "take: index fp32[3,4] of fp32[3,4]; int32 and int64 are possible");
+	test_refused(g, -EOPNOTSUPP,
+		     "take: index fp32[3,4] of fp32[3,4]; int32 and int64 are possible");
 	g = nc_graph_create("mistakes");
 	nc_put(g, NC_PUT_COPY, nc_input(g, &type, NULL), 1, nc_input(g, &index, NULL),
 	       nc_input(g, &type, NULL));
-	refused(g, -EINVAL, "put: rows fp32[3,4] into fp32[3,4]; wanted is fp32[3,5]");
+	test_refused(g, -EINVAL, "put: rows fp32[3,4] into fp32[3,4]; wanted is fp32[3,5]");
 	g = nc_graph_create("mistakes");
 	nc_put(g, NC_PUT_ADD, nc_input(g, &wide, NULL), 0,
 	       nc_reshape(g, nc_const_int(g, NC_INT64, 1), 1, (const int64_t[]){ 1 }),
 	       nc_reshape(g, nc_input(g, &wide, NULL), 2, wide.dims));
-	refused(g, -EINVAL, "put_add: rows int64[3,4] into int64[3,4]; wanted is int64[1,4]");
+	test_refused(g, -EINVAL, "put_add: rows int64[3,4] into int64[3,4]; wanted is int64[1,4]");
 	g = nc_graph_create("mistakes");
 	nc_put(g, NC_PUT_ADD, nc_input(g, &wide, NULL), 0, nc_const_int(g, NC_INT64, 1),
 	       nc_input(g, &(struct nc_type){ .dtype = NC_INT64, .ndim = 1, .dims = { 4 } }, NULL));
-	refused(g, -EOPNOTSUPP, "put_add: int64[3,4]; transfers add fp32, bf16, fp16 and int32");
+	test_refused(g, -EOPNOTSUPP,
+		     "put_add: int64[3,4]; transfers add fp32, bf16, fp16 and int32");
 }
 
 /* An index out of bounds ends the launch; the error has it and the limit. */

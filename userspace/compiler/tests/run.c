@@ -145,3 +145,25 @@ void tg_run(struct tg *tg)
 	if (error)
 		fail_msg("%s", error);
 }
+
+/* --- graphs without values ---------------------------------------------------------------------- */
+
+nc_value test_input(nc_graph *graph, nc_dtype dtype, uint32_t nd, const int64_t *dims)
+{
+	struct nc_type type = { .dtype = dtype, .ndim = nd };
+
+	memcpy(type.dims, dims, nd * sizeof(*dims));
+	return nc_input(graph, &type, NULL);
+}
+
+void test_refused(nc_graph *graph, int err, const char *text)
+{
+	char error[NC_ERROR_BYTES];
+	struct nc_program program;
+
+	assert_int_equal(nc_compile(graph, test_target(), &program, error), err);
+	assert_null(program.image);
+	if (!strstr(error, text))
+		fail_msg("'%s' does not say '%s'", error, text);
+	nc_graph_destroy(graph);
+}
