@@ -180,6 +180,15 @@ void lir_rows(struct lir *lir, bool scatter, const struct lrows *rows, const str
  */
 void lir_next_group(struct lir *lir);
 
+/*
+ * Time in which an engine passes over so many elements of a partition, in quarters of 1/1.2 GHz, a
+ * cycle of trn2's scalar engine: vector's clock has 4 where that has 5, on trn1, too.
+ */
+static inline uint64_t lir_quarter_ticks(uint32_t engine, uint64_t elems)
+{
+	return elems * (engine == ISA_VECTOR ? 5 : 4);
+}
+
 /* --- later stages ---------------------------------------------------------------------- */
 
 /* What an operation touches on chip: bytes [lo, hi) of a buffer in partitions [p0, p1). */

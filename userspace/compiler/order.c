@@ -21,13 +21,12 @@
 /* Agents of the simulated clock: the engines, and the DMA engines together. */
 #define DMA_AGENT 5
 
-/* Ticks of 1/1.2 GHz, trn2's scalar engine. An instruction's access of memory, and the latency of a
+/* Ticks of 1/1.2 GHz, as lir_quarter_ticks() has quarters of. An instruction's access of memory, and the latency of a
  * transfer of 2 us; bytes of a partition that the DMA engines move in 12 ticks; see the model's
  * figures for sources. */
-#define ACCESS_TICKS	    60
-#define DMA_TICKS	    2400
-#define DMA_BYTES_12_TICKS  29
-#define VECTOR_TICKS(elems) ((elems) * 5 / 4)
+#define ACCESS_TICKS	   60
+#define DMA_TICKS	   2400
+#define DMA_BYTES_12_TICKS 29
 
 struct edge {
 	uint32_t to; /* operation that stays behind */
@@ -168,7 +167,7 @@ static uint64_t ticks_of(const struct lop *op)
 	if (isa_is_dma(op->opcode))
 		return dma_bytes(op) * 12 / DMA_BYTES_12_TICKS;
 	n = nci_max((int64_t)tile_elems(&op->dst), (int64_t)tile_elems(&op->src0));
-	return (op->engine == ISA_VECTOR ? VECTOR_TICKS(n) : n) + ACCESS_TICKS;
+	return lir_quarter_ticks(op->engine, n) / 4 + ACCESS_TICKS;
 }
 
 static uint32_t agent_of(const struct lop *op)

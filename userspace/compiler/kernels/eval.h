@@ -81,8 +81,7 @@ uint32_t eval_reduce_tiles(const struct eval *ev, uint32_t src, struct ltile *fr
 /* Notes that an engine passes over so many elements a partition. */
 static inline void eval_spend(struct eval *ev, uint32_t engine, int64_t elems)
 {
-	/* In a time: vector's clock has 4 cycles where scalar's has 5, on trn1 and trn2. */
-	ev->cost[engine] += (uint64_t)elems * (engine == ISA_VECTOR ? 5 : 4);
+	ev->cost[engine] += lir_quarter_ticks(engine, (uint64_t)elems);
 }
 
 /* The value does not vary along the free axes of the tile. */
