@@ -11,6 +11,10 @@
  * when a launch starts. DMA instructions may stand in any stream; the engine
  * goes on as soon as the transfer is queued, and the updates are made when the
  * transfer is complete.
+ *
+ * Each engine has registers (nki.isa.register_alloc), which its own instructions
+ * change, compare and add to where operands begin; BRANCH goes on elsewhere in
+ * the stream. Register 0 is always 0, so a field that names it adds nothing.
  */
 #ifndef NEURON_ISA_H
 #define NEURON_ISA_H
@@ -51,6 +55,7 @@
 #define ISA_GPSIMD_PARTS   16 /* partitions of one of gpsimd's processors */
 #define ISA_GATHER_RUN_MAX 32 /* elements that an index of LOCAL_GATHER names: a power of two up to this */
 #define ISA_GATHER_MAX     4096 /* indices of LOCAL_GATHER for ISA_GPSIMD_PARTS partitions */
+#define ISA_REGISTERS      64 /* of an engine, 32 bits, signed, 0 when a launch starts */
 #define ISA_SLOT_CONST     0xfffeu /* the program's own constants, read only */
 #define ISA_INST_BYTES     192
 
@@ -169,6 +174,13 @@ enum isa_opcode {
 
 	ISA_QUANTIZE_MX = 0x46,   /* V, trn3: dst [n], four in one, = src0 [4n] / scales, which go to vec1 [n] of every
 				   * ISA_MX_PARTS-th partition */
+
+	/* Any engine; struct isa_reg; its registers. b: a register, or imm with ISA_F_IMM. */
+	ISA_REG_MOVE = 0x50,      /* dst = b */
+	ISA_REG_ALU = 0x51,       /* dst = a op b, as ISA_CT_I32 does; not DIV, MOD and POW */
+	ISA_REG_LOAD = 0x52,      /* dst = the element at place, as int32 */
+	ISA_REG_STORE = 0x53,     /* the element at place = a */
+	ISA_BRANCH = 0x54,        /* where a op b, a comparison, instruction number target is the next */
 };
 
 /* op0, op1. Reduce takes add, mult, max, min, and the logical and bitwise and/or. */
@@ -278,7 +290,7 @@ struct isa_column {
 	__u8 space;
 	__u8 dtype;
 	__u8 part0;
-	__u8 pad0;
+	__u8 shift; /* since 1.2: register that is added to where it begins, elements */
 };
 
 /* start + p * part_step + sum over d of index_d * step[d], as integers: all are signed. */
@@ -302,7 +314,7 @@ struct isa_compute {
 	__u8 compute_type;
 	__u8 n_axes; /* REDUCE: 1..4; dst's last n_axes counts are 1 */
 	__u8 mode;   /* ISA_MODE_* */
-	__u8 pad0[3];
+	__u8 shift[3]; /* since 1.2: registers that are added to where dst, src0, src1 begin, elements */
 	__le64 imm0; /* bits of the compute type: float in the low 32, int32 sign extended, int64, double */
 	__le64 imm1;
 	struct isa_column vec0; /* s0 instead of imm0 with ISA_F_VEC0 */
@@ -326,7 +338,8 @@ struct isa_dma_side {
 	__le64 offset;  /* bytes */
 	__le64 step[ISA_DMA_DIMS]; /* bytes, signed; outermost first */
 	__le32 count[ISA_DMA_DIMS];
-	__le32 pad1;
+	__u8 shift; /* since 1.2: register that is added to offset, elements */
+	__u8 pad1[3];
 };
 
 struct isa_dma {
@@ -379,12 +392,36 @@ struct isa_dma_indirect {
 	__u8 pad0[2];
 };
 
+/* One element of memory. */
+struct isa_place {
+	__u8 space; /* SBUF, PSUM or slot */
+	__u8 dtype; /* of 4 bytes at most */
+	__le16 slot;
+	__u8 part0; /* on chip: any partition */
+	__u8 shift; /* register that is added to offset, elements */
+	__u8 pad0[2];
+	__le64 offset; /* bytes */
+};
+
+/* Of instructions on registers; the rest of the body is zero. */
+struct isa_reg {
+	__u8 dst; /* not 0 */
+	__u8 a;
+	__u8 b;
+	__u8 op; /* enum isa_alu */
+	__le32 imm; /* signed */
+	__le32 target;
+	__u8 pad0[4];
+	struct isa_place place;
+};
+
 struct isa_wait {
 	__u8 kind;
 #define ISA_WAIT_NONE 0
-#define ISA_WAIT_GE   1 /* semaphore >= value */
+#define ISA_WAIT_GE   1 /* semaphore >= value + reg */
 	__u8 sem;
-	__le16 pad0;
+	__u8 reg; /* since 1.2 */
+	__u8 pad0;
 	__le32 value;
 };
 
@@ -409,7 +446,7 @@ struct isa_inst {
 #define ISA_F_REV1  0x04u /* s1 op1 (...), src1 op1 (...) */
 #define ISA_F_VEC0  0x08u
 #define ISA_F_VEC1  0x10u /* MATCH_REPLACE8, *_REDUCE: vec1 is written */
-#define ISA_F_IMM   0x20u /* COPY_PREDICATED */
+#define ISA_F_IMM   0x20u /* COPY_PREDICATED; REG_MOVE, REG_ALU, BRANCH: b is imm */
 #define ISA_F_NOTIFY 0x40u /* any, since 1.1: tell in the NQ_NOTIFY queue (neuron_notify.h) when its
 			    * effects are visible */
 	__u8 elem_bytes; /* transfers: 1, 2, 4 or 8; else 0 */
@@ -421,6 +458,7 @@ struct isa_inst {
 		struct isa_compute compute;
 		struct isa_dma dma;
 		struct isa_dma_indirect indirect;
+		struct isa_reg reg;
 		__u8 body[160];
 	};
 };
@@ -481,6 +519,12 @@ static inline int isa_is_float(__u32 dtype)
 static inline int isa_is_dma(__u32 opcode)
 {
 	return opcode >= ISA_DMA && opcode <= ISA_DMA_SCATTER;
+}
+
+/* Whether an instruction is the sequencer's own, on registers. */
+static inline int isa_is_reg(__u32 opcode)
+{
+	return opcode >= ISA_REG_MOVE && opcode <= ISA_BRANCH;
 }
 
 /* Name of an engine, NULL for an unknown one. */
@@ -588,6 +632,16 @@ static inline const char *isa_opcode_name(__u32 opcode)
 		return "sequence_bounds";
 	case ISA_QUANTIZE_MX:
 		return "quantize_mx";
+	case ISA_REG_MOVE:
+		return "reg_move";
+	case ISA_REG_ALU:
+		return "reg_alu";
+	case ISA_REG_LOAD:
+		return "reg_load";
+	case ISA_REG_STORE:
+		return "reg_store";
+	case ISA_BRANCH:
+		return "branch";
 	default:
 		return (const char *)0;
 	}
@@ -598,6 +652,8 @@ HW_ASSERT_SIZE(struct isa_affine, sizeof(struct isa_tile));
 HW_ASSERT_SIZE(struct isa_compute, 160);
 HW_ASSERT_SIZE(struct isa_dma, 160);
 HW_ASSERT_SIZE(struct isa_dma_indirect, 160);
+HW_ASSERT_SIZE(struct isa_place, 16);
+HW_ASSERT_SIZE(struct isa_reg, 32);
 HW_ASSERT_SIZE(struct isa_inst, ISA_INST_BYTES);
 
 #endif /* NEURON_ISA_H */

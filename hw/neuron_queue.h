@@ -210,7 +210,9 @@ struct exi_trace {
 #define EXI_FAULT_PSUM_MIXED     19 /* matmul adds to several sums, or to what is none */
 #define EXI_FAULT_INDEX          20 /* since 1.2: index of an indirect transfer out of bounds;
 				     * value = index, sign extended, limit = rows; not of checking mode */
-#define EXI_FAULTS               21
+#define EXI_FAULT_UNCHECKED      21 /* since 1.2: control flow that checking mode cannot follow, at this
+				     * instruction; value = instructions that it followed before */
+#define EXI_FAULTS               22
 
 /* What a status says, as in docs/execution-interface.md. */
 static inline const char *exi_fault_text(__u32 status)
@@ -258,6 +260,8 @@ static inline const char *exi_fault_text(__u32 status)
 		return "matmul adds to several sums, or to what is none";
 	case EXI_FAULT_INDEX:
 		return "index of an indirect transfer out of bounds";
+	case EXI_FAULT_UNCHECKED:
+		return "control flow that checking mode cannot follow";
 	default:
 		return "unknown fault";
 	}

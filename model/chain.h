@@ -13,6 +13,7 @@
 #include "timing.h"
 
 #define NM_NODE_NONE UINT32_MAX
+#define NM_CHAIN_MAX (1u << 21) /* nodes: a loop may have no end */
 
 enum nm_why {
 	NM_WHY_LAUNCH, /* nothing before it */
@@ -42,7 +43,7 @@ struct nm_node {
 struct nm_chain {
 	struct nm_node *node;
 	uint32_t n, max;
-	bool failed; /* no memory: it ends early */
+	bool failed; /* no memory, or too many nodes: it ends early */
 	uint32_t last; /* the node whose end is the launch's */
 	uint64_t begin_ps;
 	const struct nm_timing *timing; /* of the core */
@@ -63,7 +64,7 @@ static inline struct nm_node *nm_chain_add(struct nm_chain *t)
 {
 	static _Thread_local struct nm_node scratch;
 
-	if (t->n == t->max && !t->failed) {
+	if (t->n == t->max && t->max < NM_CHAIN_MAX && !t->failed) {
 		uint32_t max = t->max ? 2 * t->max : 1024;
 		struct nm_node *node = reallocarray(t->node, max, sizeof(*node));
 

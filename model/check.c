@@ -228,7 +228,9 @@ static const struct nm_finding *findings(struct nm_check *c, const struct nm_pro
 	for (unsigned int i = 0; i < v->n_findings; i++) {
 		const struct nm_finding *f = &v->finding[i];
 
-		c->bus.found(c->bus.dev, kind_of(f->fault.status), 1);
+		/* That one says what was not looked for. */
+		if (f->fault.status != EXI_FAULT_UNCHECKED)
+			c->bus.found(c->bus.dev, kind_of(f->fault.status), 1);
 		if (!v->told)
 			tell(c, p, f);
 		/* The sequencers tell of these themselves, if it comes to that. */
@@ -326,10 +328,22 @@ bool nm_check_before(struct nm_check *c, const struct nm_check_launch *l, struct
 	return true;
 }
 
+/* After a launch of which nobody knows what it wrote. */
+static void all_written(struct nm_check *c, const struct nm_check_launch *l)
+{
+	for (unsigned int m = 0; m < NM_MEM_SLOTS; m++)
+		memset(c->written[m], 0xff, (size_t)ISA_PARTITIONS * partition_bytes[m] / 8);
+	for (uint32_t i = 0; i < l->program->n_slots; i++)
+		if (l->program->slot[i].rights & EXI_SLOT_WRITE && l->slot[i].size)
+			c->bus.written(c->bus.dev, l->slot[i].base, l->slot[i].size);
+}
+
 void nm_check_after(struct nm_check *c, const struct nm_check_launch *l)
 {
 	const struct nm_checked *v = c->verdict;
 
+	if (v && v->unknown)
+		all_written(c, l);
 	for (size_t i = 0; v && i < v->written.n; i++) {
 		const struct nm_bytes *b = &v->written.item[i];
 

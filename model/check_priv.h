@@ -28,9 +28,13 @@ enum nm_psum_write {
 	NM_PSUM_MATMUL,
 };
 
+/* Instructions that a program with branches may take in a replay: a loop may have no end. */
+#define NM_REPLAY_INSTS (1u << 16)
+
 /* An instruction of the replay, by its number from 1 on. */
 struct nm_access {
 	uint32_t pc;
+	uint32_t turn; /* instructions of its engine before it */
 	uint32_t n; /* position among those of its actor */
 	uint8_t actor;
 	uint8_t engine;
@@ -86,6 +90,7 @@ struct nm_checked {
 	struct nm_finding finding[NM_FINDINGS];
 	struct nm_bytes_list exposed; /* read before they are written */
 	struct nm_bytes_list written;
+	bool unknown; /* the replay ended early: any byte may have been written */
 	bool told;
 	unsigned int uninit_lines; /* in the log */
 };
@@ -125,7 +130,6 @@ struct nm_replay {
 	struct nm_access *access;
 	uint32_t n_accesses;
 	const uint32_t *start; /* clock of the current one */
-	uint32_t load_m; /* columns of the stationary operand */
 
 	struct nm_shadow *shadow; /* by memory */
 	struct nm_psum_word *psum;
@@ -142,8 +146,8 @@ static inline bool nm_before(const struct nm_replay *r, uint32_t id)
 	return r->start[a->actor] >= a->n;
 }
 
-/* check_span.c: what an instruction touches, reads first; number of spans. Streams in order. */
-unsigned int nm_spans(struct nm_replay *r, const struct nm_inst *inst,
+/* check_span.c: what an instruction touches, reads first; number of spans. */
+unsigned int nm_spans(const struct nm_replay *r, const struct nm_inst *inst,
 		      struct nm_span span[NM_SPANS_MAX]);
 
 /* check_shadow.c */

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Happens-before of a program: its streams are replayed by semaphores alone. Since semaphores only
- * grow, the order in which the engines take turns here makes no difference to where they get.
+ * Happens-before of a program: its streams are replayed by semaphores and registers alone. Since
+ * semaphores only grow, and registers are of one engine, the order in which the engines take turns here
+ * makes no difference to where they get. What a register is loaded with is not known: there it ends.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "check_priv.h"
+#include "registers.h"
 
 #define CLOCK_ALIGN 8 /* joins are vector code */
 
@@ -41,8 +43,11 @@ struct run {
 	struct nm_replay r;
 	uint32_t width; /* components of a clock */
 	uint32_t pc[EXI_ENGINES];
+	uint32_t turn[EXI_ENGINES]; /* instructions done */
+	int32_t reg[EXI_ENGINES][ISA_REGISTERS];
+	uint32_t max_accesses;
 	uint8_t actor[ISA_DMA_QUEUES][EXI_ENGINES]; /* 0: the engine does not feed the queue */
-	uint32_t fed[ISA_DMA_QUEUES][EXI_ENGINES]; /* the engine's last transfer there, pc + 1 */
+	uint32_t fed[ISA_DMA_QUEUES][EXI_ENGINES]; /* the engine's last transfer there, turn + 1 */
 	uint32_t *engine; /* clock of each */
 	uint32_t *over; /* clock of each actor's last transfer */
 	uint32_t *start, *done; /* of the current access */
@@ -60,7 +65,8 @@ void nm_find(struct nm_replay *r, uint16_t status, uint32_t id, bool write, uint
 	struct nm_checked *v = r->verdict;
 	struct nm_finding *f;
 
-	if (!(r->checks & (psum			    ? NM_CHECK_PSUM :
+	if (status != EXI_FAULT_UNCHECKED &&
+	    !(r->checks & (psum			    ? NM_CHECK_PSUM :
 			   status == EXI_FAULT_RACE ? NM_CHECK_RACE :
 						      NM_CHECK_SEMAPHORE)))
 		return;
@@ -138,10 +144,10 @@ static uint32_t keep_clock(struct run *u)
 
 /* --- semaphores --------------------------------------------------------------------------- */
 
-static bool ready(const struct run *u, const struct nm_inst *inst)
+static bool ready(const struct run *u, unsigned int e, const struct nm_inst *inst)
 {
 	for (unsigned int i = 0; i < inst->n_waits; i++)
-		if (u->sem[inst->wait_sem[i]].value < inst->wait_value[i])
+		if (u->sem[inst->wait_sem[i]].value < nm_wait_value(inst, i, u->reg[e]))
 			return false;
 	return true;
 }
@@ -199,7 +205,7 @@ static void check_passed(struct run *u, uint32_t id, unsigned int actor, unsigne
 	for (struct passed *p = s->passed; p < s->passed + s->n_passed; p++) {
 		const struct nm_access *waiter = &u->r.access[p->access];
 
-		if (p->actor == actor || !p->slack || u->start[waiter->engine] > waiter->pc)
+		if (p->actor == actor || !p->slack || u->start[waiter->engine] > waiter->turn)
 			continue;
 		p->slack = p->slack > value ? p->slack - value : 0;
 		if (!p->slack)
@@ -259,7 +265,9 @@ static uint8_t psum_write(const struct nm_inst *inst)
 	/* A transfer keeps bits: what it brings may be a sum. */
 	if (isa_is_dma(inst->opcode))
 		return inst->dma->elem_bytes == 4 ? NM_PSUM_FP32 : NM_PSUM_OTHER;
-	if (inst->opcode < ISA_MEMSET)
+	if (inst->opcode == ISA_REG_STORE)
+		return inst->reg->bytes == 4 ? NM_PSUM_FP32 : NM_PSUM_OTHER;
+	if (inst->opcode < ISA_MEMSET || isa_is_reg(inst->opcode))
 		return NM_PSUM_OTHER;
 	return inst->compute->dst.bytes == 4 ? NM_PSUM_FP32 : NM_PSUM_OTHER;
 }
@@ -287,23 +295,87 @@ static unsigned int enter_queue(struct run *u, unsigned int e, unsigned int q)
 	for (unsigned int f = 0; f < EXI_ENGINES; f++)
 		if (u->fed[q][f] && (f == e || u->start[f] >= u->fed[q][f]))
 			join(u, u->start, over_clock(u, u->actor[q][f]));
-	u->fed[q][e] = u->pc[e] + 1;
+	u->fed[q][e] = u->turn[e] + 1;
 	return u->actor[q][e];
+}
+
+/* Number of the instruction that an engine has come to; 0: no memory. */
+static uint32_t add_access(struct run *u, unsigned int e, const struct nm_inst *inst)
+{
+	uint32_t id = u->r.n_accesses + 1;
+	void *mem = grow(u, u->r.access, id, &u->max_accesses, sizeof(*u->r.access));
+
+	if (!mem)
+		return 0;
+	u->r.access = mem;
+	u->r.n_accesses = id;
+	u->r.access[id] = (struct nm_access){ .pc = u->pc[e],
+					      .turn = u->turn[e],
+					      .engine = (uint8_t)e,
+					      .opcode = inst->opcode,
+					      .psum = psum_write(inst) };
+	return id;
+}
+
+/* The replay can't go on: what comes next of an engine depends on data, or does not come to an end. */
+static void give_up(struct run *u, unsigned int e, const struct nm_inst *inst)
+{
+	uint32_t id = add_access(u, e, inst);
+
+	u->r.verdict->unknown = true;
+	if (id)
+		nm_find(&u->r, EXI_FAULT_UNCHECKED, id, false, 0, false, 0, NM_SLOT_NONE, id - 1);
+}
+
+static bool can_follow(const struct run *u, const struct nm_inst *inst)
+{
+	return inst->opcode != ISA_REG_LOAD &&
+	       !(u->r.program->branches && u->r.n_accesses >= NM_REPLAY_INSTS);
+}
+
+/* What an instruction touches; false: not what it should, which ends the launch there. */
+static bool touch_moved(struct run *u, uint32_t id, unsigned int e, const struct nm_inst *inst)
+{
+	struct nm_moved_inst moved;
+	struct nm_fault outside;
+	struct nm_reg store;
+
+	if (inst->shifted) {
+		if (!nm_move_operands(inst, u->reg[e], &moved, &outside))
+			return false;
+		inst = &moved.inst;
+	} else if (inst->opcode == ISA_REG_STORE) {
+		store = *inst->reg;
+		moved.inst = *inst;
+		moved.inst.reg = &store;
+		if (!nm_reg_place(inst->reg, u->reg[e], &store.place, &outside))
+			return false;
+		inst = &moved.inst;
+	}
+	touch(u, id, inst);
+	return true;
 }
 
 static void step(struct run *u, unsigned int e)
 {
 	const struct nm_inst *inst = &u->r.program->stream[e].inst[u->pc[e]];
-	uint32_t id = ++u->r.n_accesses, n = u->pc[e] + 1;
+	uint32_t id, n = u->turn[e] + 1;
 	unsigned int actor = e;
 
-	u->r.access[id] = (struct nm_access){ .pc = u->pc[e],
-					      .engine = (uint8_t)e,
-					      .opcode = inst->opcode,
-					      .psum = psum_write(inst) };
+	if (!can_follow(u, inst)) {
+		give_up(u, e, inst);
+		return;
+	}
+	id = add_access(u, e, inst);
+	if (!id)
+		return;
 	copy(u, u->start, engine_clock(u, e));
-	for (unsigned int i = 0; i < inst->n_waits; i++)
-		take_wait(u, id, &u->sem[inst->wait_sem[i]], inst->wait_value[i]);
+	for (unsigned int i = 0; i < inst->n_waits; i++) {
+		int64_t value = nm_wait_value(inst, i, u->reg[e]);
+
+		if (value > 0)
+			take_wait(u, id, &u->sem[inst->wait_sem[i]], (uint32_t)value);
+	}
 	copy(u, engine_clock(u, e), u->start);
 	engine_clock(u, e)[e] = n;
 	if (isa_is_dma(inst->opcode)) {
@@ -316,7 +388,10 @@ static void step(struct run *u, unsigned int e)
 		copy(u, over_clock(u, actor), u->done);
 	u->r.access[id].actor = (uint8_t)actor;
 	u->r.access[id].n = n;
-	touch(u, id, inst);
+	if (!touch_moved(u, id, e, inst)) {
+		u->r.verdict->unknown = true;
+		return;
+	}
 	if (inst->n_updates) {
 		uint32_t clock = keep_clock(u);
 
@@ -324,7 +399,8 @@ static void step(struct run *u, unsigned int e)
 			make_update(u, id, actor, inst->update_sem[i], inst->update_value[i],
 				    clock);
 	}
-	u->pc[e]++;
+	u->pc[e] = nm_reg_step(inst, u->pc[e], u->reg[e]);
+	u->turn[e]++;
 }
 
 /* --- deadlock ------------------------------------------------------------------------------- */
@@ -347,23 +423,20 @@ static unsigned int updater(const struct run *u, unsigned int sem, uint32_t *pc)
 static void find_stuck(struct run *u, unsigned int e)
 {
 	const struct nm_inst *inst = &u->r.program->stream[e].inst[u->pc[e]];
-	uint32_t id = ++u->r.n_accesses, other = 0, pc;
+	uint32_t id = add_access(u, e, inst), other = 0, pc;
 	unsigned int i = 0, f;
 
-	while (i + 1 < inst->n_waits && u->sem[inst->wait_sem[i]].value >= inst->wait_value[i])
+	while (i + 1 < inst->n_waits &&
+	       u->sem[inst->wait_sem[i]].value >= nm_wait_value(inst, i, u->reg[e]))
 		i++;
 	f = updater(u, inst->wait_sem[i], &pc);
-	u->r.access[id] =
-		(struct nm_access){ .pc = u->pc[e], .engine = (uint8_t)e, .opcode = inst->opcode };
 	if (f < EXI_ENGINES) {
-		other = ++u->r.n_accesses;
-		u->r.access[other] =
-			(struct nm_access){ .pc = pc,
-					    .engine = (uint8_t)f,
-					    .opcode = u->r.program->stream[f].inst[pc].opcode };
+		other = add_access(u, f, &u->r.program->stream[f].inst[pc]);
+		u->r.access[other].pc = pc;
 	}
-	nm_find(&u->r, EXI_FAULT_DEADLOCK, id, false, other, true, 0, NM_SLOT_NONE,
-		(uint64_t)inst->wait_value[i] << 32 | inst->wait_sem[i]);
+	if (!u->r.failed)
+		nm_find(&u->r, EXI_FAULT_DEADLOCK, id, false, other, true, 0, NM_SLOT_NONE,
+			(uint64_t)nm_wait_value(inst, i, u->reg[e]) << 32 | inst->wait_sem[i]);
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
@@ -386,17 +459,15 @@ static uint32_t number_actors(struct run *u)
 static bool set_up(struct run *u)
 {
 	uint32_t actors = number_actors(u);
-	size_t insts = 0;
 
-	for (unsigned int e = 0; e < EXI_ENGINES; e++)
-		insts += u->r.program->stream[e].count;
 	u->width = (actors + CLOCK_ALIGN - 1) / CLOCK_ALIGN * CLOCK_ALIGN;
-	/* From 1 on, and two more for each engine that is stuck. */
-	u->r.access = calloc(insts + 1 + 2 * EXI_ENGINES, sizeof(*u->r.access));
+	u->r.access = grow(u, NULL, 0, &u->max_accesses, sizeof(*u->r.access));
 	u->engine = calloc((size_t)u->width * EXI_ENGINES, sizeof(uint32_t));
 	u->over = calloc((size_t)u->width * actors, sizeof(uint32_t));
 	u->start = calloc(u->width, sizeof(uint32_t));
 	u->done = calloc(u->width, sizeof(uint32_t));
+	if (u->r.access)
+		memset(u->r.access, 0, sizeof(*u->r.access));
 	return u->r.access && u->engine && u->over && u->start && u->done && nm_shadow_init(&u->r);
 }
 
@@ -421,6 +492,7 @@ static void clean_up(struct run *u)
 bool nm_replay(const struct nm_program *program, uint32_t checks, struct nm_checked *v)
 {
 	struct run *u = calloc(1, sizeof(*u));
+	const bool *unknown = &v->unknown;
 	bool moved = true, ok;
 
 	if (!u)
@@ -429,15 +501,16 @@ bool nm_replay(const struct nm_program *program, uint32_t checks, struct nm_chec
 	u->r.verdict = v;
 	u->r.checks = checks;
 	u->r.failed = !set_up(u);
-	while (moved && !u->r.failed) {
+	while (moved && !u->r.failed && !*unknown) {
 		moved = false;
 		for (unsigned int e = 0; e < EXI_ENGINES; e++)
 			for (const struct nm_stream *s = &program->stream[e];
-			     u->pc[e] < s->count && ready(u, &s->inst[u->pc[e]]) && !u->r.failed;
+			     u->pc[e] < s->count && ready(u, e, &s->inst[u->pc[e]]) &&
+			     !u->r.failed && !*unknown;
 			     moved = true)
 				step(u, e);
 	}
-	for (unsigned int e = 0; e < EXI_ENGINES && !u->r.failed; e++)
+	for (unsigned int e = 0; e < EXI_ENGINES && !u->r.failed && !*unknown; e++)
 		if (u->pc[e] < program->stream[e].count)
 			find_stuck(u, e);
 	ok = !u->r.failed;

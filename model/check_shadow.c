@@ -41,6 +41,47 @@ static void measure(struct nm_shadow *s, const struct nm_span *span)
 		s->end = end;
 }
 
+/* The same of an instruction whose operands registers may move by any number of elements. */
+static void measure_shifted(struct nm_replay *r, const struct nm_inst *inst)
+{
+	const struct nm_dma *dma = inst->dma;
+	const struct nm_side *sides[2];
+	unsigned int n = 0;
+
+	if (inst->opcode == ISA_DMA) {
+		sides[n++] = &dma->dst;
+		sides[n++] = &dma->src;
+	} else if (isa_is_reg(inst->opcode)) {
+		sides[n++] = &inst->reg->place;
+	} else {
+		const struct nm_shifts *s = inst->compute->shifts;
+
+		for (unsigned int i = 0; i < s->n; i++) {
+			const struct nm_operand *o =
+				(const struct nm_operand *)((const uint8_t *)inst->compute +
+							    s->shift[i].operand);
+
+			r->shadow[o->space].align |= o->bytes;
+		}
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		uint32_t bytes = n == 2 ? dma->elem_bytes : inst->reg->bytes;
+		uint32_t mem = sides[i]->space;
+
+		if (mem == ISA_SPACE_SLOT && sides[i]->slot == ISA_SLOT_CONST)
+			continue;
+		if (mem == ISA_SPACE_SLOT) {
+			const struct nm_place *place = &r->verdict->place[sides[i]->slot];
+			uint64_t end = place->offset + sides[i]->reach.limit;
+
+			mem = place->mem;
+			if (end > r->shadow[mem].end)
+				r->shadow[mem].end = end;
+		}
+		r->shadow[mem].align |= bytes;
+	}
+}
+
 static bool map_cells(struct nm_shadow *s, uint32_t mem)
 {
 	uint64_t rows = mem < NM_MEM_SLOTS ? ISA_PARTITIONS : 1;
@@ -81,6 +122,8 @@ bool nm_shadow_init(struct nm_replay *r)
 
 			for (unsigned int i = 0; i < n; i++)
 				measure(&r->shadow[span[i].mem], &span[i]);
+			if (stream->inst[pc].shifted || isa_is_reg(stream->inst[pc].opcode))
+				measure_shifted(r, &stream->inst[pc]);
 		}
 	}
 	for (uint32_t m = 0; m < n_mems; m++)

@@ -142,8 +142,7 @@ static const struct nm_nest *src1_nest_of(const struct nm_inst *inst)
 	}
 }
 
-static unsigned int compute_spans(struct nm_replay *r, const struct nm_inst *inst,
-				  struct nm_span *s)
+static unsigned int compute_spans(const struct nm_inst *inst, struct nm_span *s)
 {
 	const struct nm_compute *c = inst->compute;
 	bool adds = c->flags & ISA_F_ACCUM;
@@ -156,10 +155,9 @@ static unsigned int compute_spans(struct nm_replay *r, const struct nm_inst *ins
 	const struct nm_nest *src1_nest = src1_nest_of(inst);
 	unsigned int dst_parts = c->nparts, n = 0;
 
-	if (inst->opcode == ISA_LOAD_STATIONARY)
-		r->load_m = c->columns;
+	/* With another stationary operand it does not run. */
 	if (inst->opcode == ISA_MATMUL)
-		dst_parts = r->load_m;
+		dst_parts = c->load_m;
 	else if (inst->opcode == ISA_TRANSPOSE)
 		dst_parts = c->n;
 	else if (inst->opcode == ISA_PARTITION_REDUCE)
@@ -249,16 +247,27 @@ static unsigned int dma_spans(const struct nm_replay *r, const struct nm_dma *dm
 	return n + add_side(r, s + n, &dma->dst, dma->elem_bytes, true);
 }
 
-unsigned int nm_spans(struct nm_replay *r, const struct nm_inst *inst,
+/* The element of REG_STORE; the replay does not go beyond a REG_LOAD. */
+static unsigned int reg_spans(const struct nm_replay *r, const struct nm_inst *inst,
+			      struct nm_span *s)
+{
+	if (inst->opcode != ISA_REG_LOAD && inst->opcode != ISA_REG_STORE)
+		return 0;
+	return add_side(r, s, &inst->reg->place, inst->reg->bytes, inst->opcode == ISA_REG_STORE);
+}
+
+unsigned int nm_spans(const struct nm_replay *r, const struct nm_inst *inst,
 		      struct nm_span span[NM_SPANS_MAX])
 {
 	if (inst->opcode == ISA_HALT || inst->opcode == ISA_NOP)
 		return 0;
+	if (isa_is_reg(inst->opcode))
+		return reg_spans(r, inst, span);
 	if (isa_is_dma(inst->opcode))
 		return dma_spans(r, inst->dma, span);
 	if (inst->opcode == ISA_STREAM_SHUFFLE)
 		return shuffle_spans(inst->compute, span);
 	if (inst->opcode == ISA_NONZERO_WITH_COUNT)
 		return nonzero_spans(inst->compute, span);
-	return compute_spans(r, inst, span);
+	return compute_spans(inst, span);
 }

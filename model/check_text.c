@@ -73,6 +73,12 @@ void nm_check_text(const struct nm_program *p, const struct nm_finding *finding,
 		snprintf(text, size, "%s adds to several sums, or to none: at %s to what %s began",
 			 me.text, at.text, other.text);
 		break;
+	case EXI_FAULT_UNCHECKED:
+		snprintf(text, size, "what follows %s is not checked: %s, %llu instructions before",
+			 me.text,
+			 f->opcode == ISA_REG_LOAD ? "it depends on data" : "the loop is too long",
+			 (unsigned long long)f->value);
+		break;
 	case EXI_FAULT_DEADLOCK:
 		snprintf(text, size,
 			 "deadlock: %s waits for semaphore %u to reach %u, raised by %s", me.text,

@@ -48,13 +48,17 @@ static bool has_compute(unsigned int opcode)
 }
 
 /* The rule of this file: what an instruction needs beyond struct nm_inst. */
-static size_t body_bytes(unsigned int opcode)
+static size_t body_bytes(const struct isa_inst *in)
 {
-	if (opcode == ISA_DMA)
+	if (in->opcode == ISA_DMA)
 		return sizeof(struct nm_dma);
-	if (isa_is_dma(opcode))
+	if (isa_is_dma(in->opcode))
 		return sizeof(struct nm_dma) + sizeof(struct nm_index);
-	return has_compute(opcode) ? sizeof(struct nm_compute) : 0;
+	if (isa_is_reg(in->opcode))
+		return sizeof(struct nm_reg);
+	if (!has_compute(in->opcode))
+		return 0;
+	return sizeof(struct nm_compute) + (nm_is_shifted(in) ? sizeof(struct nm_shifts) : 0);
 }
 
 static int decode_sems(struct nm_decoder *d, const struct isa_inst *in, struct nm_inst *out)
@@ -64,13 +68,17 @@ static int decode_sems(struct nm_decoder *d, const struct isa_inst *in, struct n
 
 		if (w->kind > ISA_WAIT_GE)
 			return nm_decode_fault(d, EXI_FAULT_BAD_OPERAND, w->kind, ISA_WAIT_GE);
-		if (w->pad0 || (w->kind == ISA_WAIT_NONE && (w->sem || w->value)))
-			return nm_decode_fault(d, EXI_FAULT_BAD_OPERAND, w->pad0 | w->value, 0);
+		if (w->pad0 || (w->kind == ISA_WAIT_NONE && (w->sem || w->reg || w->value)))
+			return nm_decode_fault(d, EXI_FAULT_BAD_OPERAND,
+					       w->pad0 | w->reg | w->value, 0);
+		if (w->reg >= ISA_REGISTERS)
+			return nm_decode_fault(d, EXI_FAULT_BAD_OPERAND, w->reg, ISA_REGISTERS);
 		if (w->value > ISA_SEM_MAX)
 			return nm_decode_fault(d, EXI_FAULT_BAD_OPERAND, w->value, ISA_SEM_MAX);
 		if (w->kind == ISA_WAIT_NONE)
 			continue;
 		out->wait_sem[out->n_waits] = w->sem;
+		out->wait_reg[out->n_waits] = w->reg;
 		out->wait_value[out->n_waits++] = w->value;
 	}
 	for (unsigned int i = 0; i < ISA_UPDATES; i++) {
@@ -91,14 +99,15 @@ static int decode_sems(struct nm_decoder *d, const struct isa_inst *in, struct n
 static int decode_inst(struct nm_decoder *d, const struct isa_inst *in, struct nm_inst *out,
 		       void *body)
 {
-	const uint8_t flags = ISA_F_NOTIFY | (isa_is_dma(in->opcode) ? ISA_F_ACCUM : 0);
+	const uint8_t flags = ISA_F_NOTIFY | (isa_is_dma(in->opcode) ? ISA_F_ACCUM : 0) |
+			      (isa_is_reg(in->opcode) ? ISA_F_IMM : 0);
 	int ret;
 
 	d->opcode = in->opcode;
 	out->opcode = in->opcode;
 	out->notify = in->flags & ISA_F_NOTIFY;
 	if (!has_compute(in->opcode) && in->opcode != ISA_HALT && in->opcode != ISA_NOP &&
-	    !isa_is_dma(in->opcode))
+	    !isa_is_dma(in->opcode) && !isa_is_reg(in->opcode))
 		return nm_decode_fault(d, EXI_FAULT_BAD_OPCODE, in->opcode, d->engine);
 	ret = decode_sems(d, in, out);
 	if (ret)
@@ -115,7 +124,14 @@ static int decode_inst(struct nm_decoder *d, const struct isa_inst *in, struct n
 	nm_time_control(d->timing, out, d->engine);
 	if (isa_is_dma(in->opcode)) {
 		out->dma = body;
+		out->shifted = nm_is_shifted(in);
 		return nm_decode_dma(d, in, body);
+	}
+	if (isa_is_reg(in->opcode)) {
+		out->reg = body;
+		ret = nm_decode_reg(d, in, body);
+		nm_time_reg(d->timing, out, d->engine);
+		return ret;
 	}
 	if (!is_zero(in->body, sizeof(in->body)))
 		return nm_decode_fault(d, EXI_FAULT_BAD_OPERAND, in->opcode, 0);
@@ -125,6 +141,7 @@ static int decode_inst(struct nm_decoder *d, const struct isa_inst *in, struct n
 static int decode_stream(struct nm_decoder *d, const uint8_t *code, uint32_t count,
 			 struct nm_inst *inst, uint8_t **body)
 {
+	d->count = count;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct isa_inst *in = (const struct isa_inst *)code + i;
 		int ret;
@@ -134,7 +151,7 @@ static int decode_stream(struct nm_decoder *d, const uint8_t *code, uint32_t cou
 		ret = decode_inst(d, in, &inst[i], *body);
 		if (ret)
 			return ret;
-		*body += body_bytes(in->opcode);
+		*body += body_bytes(in);
 		if (in->opcode == ISA_HALT && i < count - 1)
 			return nm_decode_fault(d, EXI_FAULT_BAD_OPCODE, in->opcode, count - 1);
 	}
@@ -150,10 +167,13 @@ static struct nm_program *alloc_program(const uint8_t *image, uint8_t **body)
 	uint8_t *mem;
 
 	for (unsigned int e = 0; e < EXI_ENGINES; e++) {
-		insts += h->stream[e].count;
-		for (uint32_t i = 0; i < h->stream[e].count; i++)
-			bodies +=
-				body_bytes(image[h->stream[e].offset + (size_t)i * ISA_INST_BYTES]);
+		const uint32_t count = h->stream[e].count;
+		const struct isa_inst *in =
+			(const struct isa_inst *)(image + (count ? h->stream[e].offset : 0));
+
+		insts += count;
+		for (uint32_t i = 0; i < count; i++)
+			bodies += body_bytes(&in[i]);
 	}
 	size = sizeof(*p) + h->n_slots * sizeof(struct nm_slot_need) +
 	       insts * sizeof(struct nm_inst) + bodies;

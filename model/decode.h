@@ -53,6 +53,32 @@ struct nm_operand {
 	int32_t step[ISA_TILE_DIMS];
 };
 
+/* Bytes that an operand touches, relative to its slot or partition, and where these end. */
+struct nm_reach {
+	int64_t low, high; /* high not included */
+	uint64_t limit;
+};
+
+#define NM_OPERANDS 5
+
+/* Operands of a computation that registers move. */
+struct nm_shifts {
+	unsigned int n;
+	struct nm_shift {
+		uint8_t reg;
+		uint8_t bytes; /* of an element */
+		bool bank; /* it stays in one bank of PSUM */
+		uint16_t operand; /* struct nm_operand, bytes from the start of struct nm_compute */
+		struct nm_reach reach; /* while the register is 0 */
+	} shift[NM_OPERANDS];
+};
+
+/* nki.isa.nc_matmul: not both kinds of e4m3 in a product. */
+static inline bool nm_mixes_e4(unsigned int a, unsigned int b)
+{
+	return (a == ISA_FP8_E4 && b == ISA_FP8_E4FN) || (a == ISA_FP8_E4FN && b == ISA_FP8_E4);
+}
+
 /* s0, s1 of an instruction: immediate, or one element in each partition. */
 struct nm_scalar {
 	uint64_t imm;
@@ -99,6 +125,8 @@ struct nm_compute {
 	uint8_t generator,
 		generators; /* of random numbers: the first of a partition, and how many */
 	bool stochastic; /* dst is rounded by them */
+	uint8_t load_m; /* MATMUL: columns of the stationary operand, whose partitions are nparts */
+	const struct nm_shifts *shifts; /* NULL: no register moves an operand */
 };
 
 #define NM_WALK_DIMS (2 * (ISA_DMA_DIMS + 1))
@@ -111,6 +139,8 @@ struct nm_side {
 	int64_t offset; /* from the slot or the memory's start, host pitch applied */
 	uint32_t count[NM_WALK_DIMS];
 	int64_t step[NM_WALK_DIMS];
+	uint8_t shift; /* register that is added to offset, in elements */
+	struct nm_reach reach; /* while it is 0 */
 };
 
 struct nm_index;
@@ -146,20 +176,34 @@ struct nm_index {
 	struct nm_dma row;
 };
 
+/* An instruction on registers. */
+struct nm_reg {
+	uint8_t dst, a, b, op;
+	bool immediate; /* imm instead of register b */
+	int32_t imm;
+	uint32_t target; /* BRANCH */
+	uint8_t dtype, bytes; /* REG_LOAD, REG_STORE: of the element at place */
+	struct nm_side place;
+};
+
 struct nm_inst {
 	uint8_t opcode;
 	uint8_t n_waits, n_updates;
 	bool notify; /* ISA_F_NOTIFY */
+	bool shifted; /* registers move its operands */
 	uint8_t wait_sem[ISA_WAITS];
+	uint8_t wait_reg[ISA_WAITS]; /* added to the value */
 	uint8_t update_sem[ISA_UPDATES];
 	uint16_t update_value[ISA_UPDATES];
 	uint16_t ports; /* NM_PORT_* that it holds while its engine is occupied; timing.h */
 	uint32_t wait_value[ISA_WAITS];
 	uint64_t busy_ps; /* engine occupied */
+	uint64_t taken_ps; /* BRANCH: in addition where it is taken */
 	uint64_t latency_ps; /* from then on until effects are visible */
 	union {
 		const struct nm_compute *compute;
 		const struct nm_dma *dma;
+		const struct nm_reg *reg;
 	};
 };
 
@@ -180,6 +224,7 @@ struct nm_program {
 	uint32_t const_offset, const_bytes;
 	uint32_t sbuf_end, psum_end; /* bytes of a partition that the program may write */
 	bool random; /* it has generators of random numbers to start with */
+	bool branches; /* its instructions need not follow each other */
 	size_t heap_bytes; /* memory of this structure and what it points to */
 	const struct nm_slot_need *slot;
 	char name[NPROG_NAME_BYTES + 1]; /* printable */
@@ -211,7 +256,14 @@ struct nm_decoder {
 	uint8_t load_mode, load_dtype; /* its ISA_MODE_* and dtype */
 	uint32_t dst_rights; /* that a transfer needs of its destination slot */
 	uint32_t cumulated; /* partitions that the vector stream holds a cumulative result of */
-	uint32_t matmul_cycles; /* of the instruction before, for hiding loads */
+	uint32_t matmul_cycles; /* of the computation before it in the stream, for hiding loads */
+	uint32_t count; /* instructions of the stream */
+	/* Of the computation at hand: what its operands touch. */
+	unsigned int n_reaches;
+	struct {
+		const struct nm_operand *operand;
+		struct nm_reach reach;
+	} reach[NM_OPERANDS];
 };
 
 /* Notes a fault at the current instruction; always -EINVAL. */
@@ -220,5 +272,12 @@ int nm_decode_compute(struct nm_decoder *d, const struct isa_inst *in, struct nm
 		      struct nm_compute *c);
 /* An indirect transfer's struct nm_index is behind dma. */
 int nm_decode_dma(struct nm_decoder *d, const struct isa_inst *in, struct nm_dma *dma);
+/* An element that is read or written. */
+int nm_decode_place(struct nm_decoder *d, const struct isa_place *in, bool is_dst,
+		    struct nm_side *side);
+/* decode_reg.c */
+int nm_decode_reg(struct nm_decoder *d, const struct isa_inst *in, struct nm_reg *reg);
+/* Whether registers move operands of a computation or a transfer. */
+bool nm_is_shifted(const struct isa_inst *in);
 
 #endif /* NM_DECODE_H */

@@ -160,16 +160,23 @@ static uint32_t space_bytes(const struct body *b, unsigned int space)
 
 /* --- tiles -------------------------------------------------------------------------- */
 
-struct extent {
-	int64_t low, high; /* bytes of a partition, high not included */
-};
+/* Notes what an operand touches, for the registers that may move it. */
+static void note_reach(struct body *b, const struct nm_operand *o, int64_t low, int64_t high)
+{
+	struct nm_decoder *d = b->d;
+
+	if (d->n_reaches == NM_OPERANDS)
+		return;
+	d->reach[d->n_reaches].operand = o;
+	d->reach[d->n_reaches++].reach = (struct nm_reach){ low, high, space_bytes(b, o->space) };
+}
 
 /*
  * Checks a tile and takes it over: steps in bytes, 0 for dims of one element. elems: elements of a
  * partition.
  */
 static int take_tile(struct body *b, const struct isa_tile *t, unsigned int spaces,
-		     struct nm_operand *o, uint32_t *elems, struct extent *extent)
+		     struct nm_operand *o, uint32_t *elems, struct nm_reach *extent)
 {
 	uint64_t n = 1;
 	int ret;
@@ -203,6 +210,7 @@ static int take_tile(struct body *b, const struct isa_tile *t, unsigned int spac
 	if (extent->high > space_bytes(b, o->space))
 		return nm_decode_fault(b->d, EXI_FAULT_TILE_BOUNDS, (uint64_t)extent->high,
 				       space_bytes(b, o->space));
+	note_reach(b, o, extent->low, extent->high);
 	*elems = (uint32_t)n;
 	return 0;
 }
@@ -220,7 +228,7 @@ static void note_write(struct body *b, const struct nm_operand *o, int64_t high)
 
 /* As take_tile() for the operand that is written. */
 static int take_dst(struct body *b, const struct isa_tile *t, unsigned int spaces,
-		    struct nm_operand *o, uint32_t *elems, struct extent *extent)
+		    struct nm_operand *o, uint32_t *elems, struct nm_reach *extent)
 {
 	int ret = take_tile(b, t, spaces, o, elems, extent);
 
@@ -229,7 +237,7 @@ static int take_dst(struct body *b, const struct isa_tile *t, unsigned int space
 	return ret;
 }
 
-static int check_bank(struct body *b, const struct extent *e)
+static int check_bank(struct body *b, const struct nm_reach *e)
 {
 	int64_t end = (e->low / ISA_PSUM_BANK_BYTES + 1) * ISA_PSUM_BANK_BYTES;
 
@@ -250,8 +258,8 @@ static int same_shape(struct body *b, const struct isa_tile *t, const struct isa
 }
 
 /* Whether reading o while dst is written depends on the order of elements. */
-static bool interferes(const struct nm_operand *dst, const struct extent *de,
-		       const struct nm_operand *o, const struct extent *oe, unsigned int nparts)
+static bool interferes(const struct nm_operand *dst, const struct nm_reach *de,
+		       const struct nm_operand *o, const struct nm_reach *oe, unsigned int nparts)
 {
 	if (dst->space != o->space || dst->part0 >= o->part0 + nparts ||
 	    o->part0 >= dst->part0 + nparts || de->low >= oe->high || oe->low >= de->high)
@@ -321,8 +329,6 @@ static int take_column(struct body *b, const struct isa_column *col, unsigned in
 	uint64_t end;
 	int ret;
 
-	if (col->pad0)
-		return bad(b, col->pad0, 0);
 	o->space = col->space;
 	o->dtype = col->dtype;
 	o->part0 = col->part0;
@@ -334,6 +340,7 @@ static int take_column(struct body *b, const struct isa_column *col, unsigned in
 	if (end > space_bytes(b, col->space))
 		return nm_decode_fault(b->d, EXI_FAULT_TILE_BOUNDS, end,
 				       space_bytes(b, col->space));
+	note_reach(b, o, col->offset, (int64_t)end);
 	return 0;
 }
 
@@ -374,7 +381,7 @@ static int take_elementwise(struct body *b, bool use0, bool use1)
 {
 	struct nm_compute *c = b->c;
 	struct nm_operand *ops[OPERANDS_MAX] = { &c->dst };
-	struct extent dst, src;
+	struct nm_reach dst, src;
 	unsigned int n_ops = 1;
 	uint32_t n;
 	int ret = take_dst(b, &b->in->dst, SBUF | PSUM, &c->dst, &c->n, &dst);
@@ -469,7 +476,7 @@ static int decode_scalar_tensor_tensor(struct body *b)
 static int decode_activation(struct body *b)
 {
 	struct nm_compute *c = b->c;
-	struct extent extent;
+	struct nm_reach extent;
 	uint32_t n;
 	int ret;
 
@@ -513,7 +520,7 @@ static int decode_reduce(struct body *b)
 	const struct isa_compute *in = b->in;
 	struct nm_compute *c = b->c;
 	struct nm_operand *ops[] = { &c->src0, &c->dst };
-	struct extent dst, src;
+	struct nm_reach dst, src;
 	unsigned int outer;
 	uint32_t n;
 	int ret;
@@ -548,7 +555,7 @@ static int decode_partition_reduce(struct body *b)
 	const struct isa_compute *in = b->in;
 	struct nm_compute *c = b->c;
 	struct nm_operand *ops[] = { &c->src0, &c->dst };
-	struct extent dst, src;
+	struct nm_reach dst, src;
 	uint32_t n;
 	int ret;
 
@@ -576,7 +583,7 @@ static int decode_iota(struct body *b)
 	const struct isa_tile *t = &b->in->src0;
 	struct nm_compute *c = b->c;
 	struct nm_operand *ops[] = { &c->dst, &c->src0 };
-	struct extent dst;
+	struct nm_reach dst;
 	int ret;
 
 	if (t->space || t->dtype || t->part0 || t->nparts || t->offset)
@@ -604,6 +611,7 @@ static int decode_iota(struct body *b)
 
 #include "decode_mx.h"
 #include "decode_tensor.h"
+#include "decode_shift.h"
 #include "decode_vector.h"
 #include "decode_gpsimd.h"
 #include "decode_random.h"
@@ -728,14 +736,17 @@ int nm_decode_compute(struct nm_decoder *d, const struct isa_inst *in, struct nm
 	cts = rule->cts & engine_cts(d->engine);
 	if (in->compute.compute_type > ISA_CT_BITS || !(cts & CT(in->compute.compute_type)))
 		return bad(&b, in->compute.compute_type, cts);
-	ret = expect_zero(&b, in->compute.pad0, sizeof(in->compute.pad0));
-	if (ret)
-		return ret;
 	c->op0 = in->compute.op0;
 	c->op1 = in->compute.op1;
 	c->ct = in->compute.compute_type;
 	c->flags = in->flags;
+	d->n_reaches = 0;
 	ret = rule->decode(&b) ?: take_rounding(&b);
+	if (ret)
+		return ret;
+	out->shifted = nm_is_shifted(in);
+	if (out->shifted)
+		ret = take_shifts(&b, (struct nm_shifts *)(c + 1));
 	if (ret)
 		return ret;
 	c->apart = is_parallel(in->opcode) && is_apart(c);
@@ -743,5 +754,7 @@ int nm_decode_compute(struct nm_decoder *d, const struct isa_inst *in, struct nm
 				   nm_matmul_cycles(c->columns, c->src0.dtype == ISA_FP32) :
 				   0;
 	nm_time_compute(d->timing, out, c, d->engine, hidden);
+	if (out->shifted)
+		hold_all_banks(out);
 	return 0;
 }

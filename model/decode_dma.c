@@ -20,10 +20,7 @@ static int slot_fault(struct nm_decoder *d, uint16_t status, unsigned int slot, 
 	return ret;
 }
 
-/* Bytes that a side touches, relative to its slot or partition: [low, high). Saturates. */
-struct extent {
-	int64_t low, high;
-};
+/* What a side touches saturates. */
 
 #define FAR (INT64_MAX / 2) /* no memory is that large */
 
@@ -38,7 +35,7 @@ static int64_t add_clamped(int64_t a, int64_t b)
 
 /* Dims in use, their extent and number of elements. */
 static int take_dims(struct nm_decoder *d, const struct isa_dma_side *in, unsigned int elem_bytes,
-		     struct nm_side *side, struct extent *extent, uint64_t *n)
+		     struct nm_side *side, struct nm_reach *extent, uint64_t *n)
 {
 	if (in->ndim > ISA_DMA_DIMS)
 		return bad(d, in->ndim, ISA_DMA_DIMS);
@@ -70,7 +67,7 @@ static int take_dims(struct nm_decoder *d, const struct isa_dma_side *in, unsign
 }
 
 static int check_slot(struct nm_decoder *d, const struct isa_dma_side *in, bool is_dst,
-		      const struct extent *e)
+		      struct nm_reach *e)
 {
 	const struct nm_program *p = d->program;
 	uint32_t right = is_dst ? d->dst_rights : EXI_SLOT_READ;
@@ -91,11 +88,12 @@ static int check_slot(struct nm_decoder *d, const struct isa_dma_side *in, bool 
 		return slot_fault(d, EXI_FAULT_SLOT_BOUNDS, in->slot, (uint64_t)e->low, size);
 	if (e->high >= FAR || (uint64_t)e->high > size)
 		return slot_fault(d, EXI_FAULT_SLOT_BOUNDS, in->slot, (uint64_t)e->high, size);
+	e->limit = size;
 	return 0;
 }
 
 static int check_chip(struct nm_decoder *d, const struct isa_dma_side *in, bool is_dst,
-		      const struct extent *e)
+		      struct nm_reach *e)
 {
 	bool sbuf = in->space == ISA_SPACE_SBUF;
 	uint32_t size = sbuf ? d->sbuf_bytes : NM_PSUM_BYTES;
@@ -115,7 +113,10 @@ static int check_chip(struct nm_decoder *d, const struct isa_dma_side *in, bool 
 		return nm_decode_fault(d, EXI_FAULT_TILE_BOUNDS, (uint64_t)e->low, 0);
 	if (e->high > size)
 		return nm_decode_fault(d, EXI_FAULT_TILE_BOUNDS, (uint64_t)e->high, size);
-	if (is_dst && e->high > *end)
+	e->limit = size;
+	if (is_dst && in->shift)
+		*end = size;
+	else if (is_dst && e->high > *end)
 		*end = (uint32_t)e->high;
 	return 0;
 }
@@ -124,15 +125,18 @@ static int take_side(struct nm_decoder *d, const struct isa_dma_side *in, bool i
 		     unsigned int elem_bytes, struct nm_side *side, uint64_t *n)
 {
 	int64_t pitch = in->space == ISA_SPACE_SBUF ? NM_SBUF_PITCH : NM_PSUM_PITCH;
-	struct extent extent = { 0 };
+	struct nm_reach *reach = &side->reach;
 	int ret;
 
 	if (in->space > ISA_SPACE_SLOT)
 		return bad(d, in->space, ISA_SPACE_SLOT);
-	if (in->pad1 || (in->dtype && !is_dst))
-		return bad(d, in->pad1 | in->dtype, 0);
+	if (in->pad1[0] || in->pad1[1] || in->pad1[2] || (in->dtype && !is_dst))
+		return bad(d, in->pad1[0] | in->pad1[1] | in->pad1[2] | in->dtype, 0);
+	if (in->shift >= ISA_REGISTERS)
+		return bad(d, in->shift, ISA_REGISTERS);
 	side->space = in->space;
 	side->slot = in->slot;
+	side->shift = in->shift;
 	*n = 1;
 	if (in->space != ISA_SPACE_SLOT) {
 		*n = in->nparts;
@@ -142,13 +146,13 @@ static int take_side(struct nm_decoder *d, const struct isa_dma_side *in, bool i
 			side->ndim = 1;
 		}
 	}
-	ret = take_dims(d, in, elem_bytes, side, &extent, n);
+	ret = take_dims(d, in, elem_bytes, side, reach, n);
 	if (ret)
 		return ret;
 	if (in->space == ISA_SPACE_SLOT)
-		ret = check_slot(d, in, is_dst, &extent);
+		ret = check_slot(d, in, is_dst, reach);
 	else
-		ret = check_chip(d, in, is_dst, &extent);
+		ret = check_chip(d, in, is_dst, reach);
 	if (ret)
 		return ret;
 	side->offset = (int64_t)in->offset;
@@ -326,6 +330,8 @@ static int take_plain(struct nm_decoder *d, const struct isa_inst *in, struct nm
 	dma->apart = is_apart(dma);
 	if (is_transpose(dma))
 		nm_time_transpose(d->timing, dma);
+	if (dst->shift || src->shift)
+		nm_time_shifted(dma);
 	return 0;
 }
 
@@ -337,7 +343,7 @@ static int take_index(struct nm_decoder *d, const struct isa_dma_indirect *in, s
 	const struct isa_dma_index *i = &in->index;
 	const int64_t bytes = (int64_t)isa_dtype_bytes(i->dtype), step = (int32_t)i->step * bytes;
 	const unsigned int free = in->order == ISA_INDEX_FREE ? 0 : 1;
-	struct extent e;
+	struct nm_reach e;
 
 	if (i->space != ISA_SPACE_SBUF)
 		return bad(d, i->space, ISA_SPACE_SBUF);
@@ -532,4 +538,21 @@ int nm_decode_dma(struct nm_decoder *d, const struct isa_inst *in, struct nm_dma
 	if (in->opcode == ISA_DMA)
 		return take_plain(d, in, dma);
 	return take_indirect(d, in, dma, (struct nm_index *)(dma + 1));
+}
+
+int nm_decode_place(struct nm_decoder *d, const struct isa_place *in, bool is_dst,
+		    struct nm_side *side)
+{
+	const bool chip = in->space != ISA_SPACE_SLOT;
+	const struct isa_dma_side as = { .space = in->space,
+					 .slot = in->slot,
+					 .part0 = in->part0,
+					 .nparts = chip,
+					 .part_step = chip,
+					 .shift = in->shift,
+					 .offset = in->offset };
+	uint64_t n;
+
+	d->dst_rights = EXI_SLOT_WRITE;
+	return take_side(d, &as, is_dst, isa_dtype_bytes(in->dtype), side, &n);
 }

@@ -19,7 +19,7 @@ static int all_in_sbuf(struct body *b)
 /* src0 and dst, of n_dst elements, in as many partitions; all else is looked at by the caller. */
 static int take_row_and_dst(struct body *b, uint32_t *n_dst)
 {
-	struct extent extent;
+	struct nm_reach extent;
 	int ret = no_ops(b, false, false) ?: take_row(b, 1, NM_TILE_ELEMS);
 
 	if (ret)
@@ -34,7 +34,7 @@ static int take_row_and_dst(struct body *b, uint32_t *n_dst)
 static int take_index_tile(struct body *b, unsigned int dtype, uint32_t *n)
 {
 	const struct isa_tile *t = &b->in->src1;
-	struct extent extent;
+	struct nm_reach extent;
 	int ret = take_tile(b, t, SBUF | PSUM, &b->c->src1, n, &extent);
 
 	if (ret)

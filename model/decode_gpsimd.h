@@ -35,7 +35,7 @@ static int decode_affine_select(struct body *b)
 	const struct isa_compute *in = b->in;
 	struct nm_compute *c = b->c;
 	struct nm_operand *ops[] = { &c->dst, &c->src0, &c->src1 };
-	struct extent extent;
+	struct nm_reach extent;
 	uint32_t n;
 	int ret = no_ops(b, true, false)					   ?:
 			  check_compare(b, in->op0)				   ?:

@@ -15,8 +15,6 @@ static int take_scales(struct body *b, unsigned int part0, uint32_t n)
 	struct nm_operand *o = &b->c->scale;
 	const uint64_t end = (uint64_t)col->offset + n;
 
-	if (col->pad0)
-		return bad(b, col->pad0, 0);
 	if (col->space != ISA_SPACE_SBUF)
 		return bad(b, col->space, ISA_SPACE_SBUF);
 	if (col->dtype != ISA_UINT8)
@@ -31,6 +29,7 @@ static int take_scales(struct body *b, unsigned int part0, uint32_t n)
 	o->part0 = col->part0;
 	o->offset = col->offset;
 	o->bytes = 1;
+	note_reach(b, o, col->offset, (int64_t)end);
 	return 0;
 }
 
@@ -45,7 +44,7 @@ static int only_scales(struct body *b)
 }
 
 /* src0 [4n] of whole groups. */
-static int take_unquantized(struct body *b, struct extent *extent)
+static int take_unquantized(struct body *b, struct nm_reach *extent)
 {
 	const struct isa_tile *t = &b->in->src0;
 	struct nm_compute *c = b->c;
@@ -67,7 +66,7 @@ static int take_unquantized(struct body *b, struct extent *extent)
 	return 0;
 }
 
-static int take_quantized(struct body *b, struct extent *extent)
+static int take_quantized(struct body *b, struct nm_reach *extent)
 {
 	const struct isa_tile *t = &b->in->dst;
 	struct nm_compute *c = b->c;
@@ -90,7 +89,7 @@ static int decode_quantize_mx(struct body *b)
 	const struct isa_compute *in = b->in;
 	struct nm_compute *c = b->c;
 	struct nm_operand *data[] = { &c->src0 }, *results[] = { &c->dst };
-	struct extent de, se, scales;
+	struct nm_reach de, se, scales;
 	int ret;
 
 	if (b->d->arch < NEURON_ARCH_V4)

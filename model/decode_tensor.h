@@ -63,7 +63,7 @@ static int take_moving(struct body *b, uint32_t n_max)
 {
 	struct nm_compute *c = b->c;
 	struct nm_operand *ops[] = { &c->src0 };
-	struct extent extent;
+	struct nm_reach extent;
 	int ret;
 
 	ret = no_ops(b, false, false)						 ?:
@@ -93,7 +93,7 @@ static int take_result(struct body *b, unsigned int nparts, uint32_t n)
 	const struct isa_tile *t = &b->in->dst;
 	struct nm_compute *c = b->c;
 	struct nm_operand *ops[] = { &c->dst };
-	struct extent extent;
+	struct nm_reach extent;
 	uint32_t elems;
 	int ret;
 
@@ -127,12 +127,6 @@ static int decode_load_stationary(struct body *b)
 	return 0;
 }
 
-/* nki.isa.nc_matmul: not both kinds of e4m3. */
-static bool mixes_e4(unsigned int a, unsigned int b)
-{
-	return (a == ISA_FP8_E4 && b == ISA_FP8_E4FN) || (a == ISA_FP8_E4FN && b == ISA_FP8_E4);
-}
-
 static int decode_matmul(struct body *b)
 {
 	const unsigned int dtype = b->in->src0.dtype;
@@ -145,10 +139,11 @@ static int decode_matmul(struct body *b)
 	/* Nothing loaded: load_k is 0, which no operand matches. */
 	if (b->in->src0.nparts != b->d->load_k)
 		return bad(b, b->in->src0.nparts, b->d->load_k);
-	if (mixes_e4(b->d->load_dtype, dtype))
+	if (nm_mixes_e4(b->d->load_dtype, dtype))
 		return bad(b, dtype, b->d->load_dtype);
 	if (b->in->dst.dtype != ISA_FP32)
 		return bad(b, b->in->dst.dtype, ISA_FP32);
+	b->c->load_m = (uint8_t)b->d->load_m;
 	return take_result(b, b->d->load_m, b->c->columns);
 }
 

@@ -12,7 +12,7 @@
 static int take_row(struct body *b, uint32_t least, uint32_t most)
 {
 	struct nm_compute *c = b->c;
-	struct extent extent;
+	struct nm_reach extent;
 	int ret = take_tile(b, &b->in->src0, SBUF | PSUM, &c->src0, &c->n, &extent);
 
 	if (ret)
@@ -29,7 +29,7 @@ static int take_row(struct body *b, uint32_t least, uint32_t most)
 static int take_few(struct body *b, const struct isa_tile *t, uint32_t few, bool written,
 		    struct nm_operand *o)
 {
-	struct extent extent;
+	struct nm_reach extent;
 	uint32_t n;
 	int ret = (written ? take_dst : take_tile)(b, t, SBUF | PSUM, o, &n, &extent);
 
@@ -128,7 +128,7 @@ static int decode_match_replace8(struct body *b)
 	const struct isa_compute *in = b->in;
 	struct nm_compute *c = b->c;
 	struct nm_operand *data[] = { &c->src0, &c->dst }, *top[] = { &c->src1 };
-	struct extent extent;
+	struct nm_reach extent;
 	uint32_t n;
 	int ret = no_ops(b, false, false)					   ?:
 			  take_row(b, 1, ISA_TOP_ELEMS_MAX)			   ?:
@@ -152,7 +152,7 @@ static int decode_vector_transpose(struct body *b)
 	const struct isa_compute *in = b->in;
 	struct nm_compute *c = b->c;
 	struct nm_operand *data[] = { &c->src0 }, *results[] = { &c->dst };
-	struct extent extent;
+	struct nm_reach extent;
 	uint32_t n;
 	int ret = no_ops(b, false, false)			      ?:
 			  take_row(b, 1, ISA_BLOCK)		      ?:

@@ -11,7 +11,7 @@
 /* Step of a block of two dims in which each side has one of them packed: a transposition. */
 #define BLOCK 16
 
-static uint8_t *side_base(struct nm_exec *x, const struct nm_side *s)
+uint8_t *nm_side_ptr(const struct nm_exec *x, const struct nm_side *s)
 {
 	uint8_t *base;
 
@@ -180,8 +180,8 @@ static bool attention(const struct nm_exec *x)
 static bool move_joint(struct nm_exec *x, const struct nm_dma *dma, uint64_t *done)
 {
 	const struct nm_side *ds = &dma->dst, *ss = &dma->src;
-	uint8_t *d = side_base(x, ds);
-	const uint8_t *s = side_base(x, ss);
+	uint8_t *d = nm_side_ptr(x, ds);
+	const uint8_t *s = nm_side_ptr(x, ss);
 	bool plane = is_transposition(dma);
 	unsigned int outer = ds->ndim - (plane ? 2u : ds->ndim ? 1u : 0u);
 	ptrdiff_t dstep = ds->ndim ? ds->step[ds->ndim - 1] : 0;
@@ -247,8 +247,8 @@ static void advance(struct cursor *c, uint32_t n)
 /* Sides of different dims: as far as both innermost ones reach at a time. */
 static bool move_apart(struct nm_exec *x, const struct nm_dma *dma, uint64_t *done)
 {
-	struct cursor d = { .side = &dma->dst, .base = side_base(x, &dma->dst) };
-	struct cursor s = { .side = &dma->src, .base = side_base(x, &dma->src) };
+	struct cursor d = { .side = &dma->dst, .base = nm_side_ptr(x, &dma->dst) };
+	struct cursor s = { .side = &dma->src, .base = nm_side_ptr(x, &dma->src) };
 	uint64_t burst = 0;
 
 	seek(d.idx, d.side->count, d.side->ndim, *done);

@@ -89,6 +89,13 @@ void nm_exec_fini(struct nm_exec *x)
 	free(x->slot);
 }
 
+void nm_exec_forget(struct nm_exec *x)
+{
+	x->load_k = x->load_m = 0;
+	x->load = (struct nm_stationary){ 0 };
+	memset(x->cumulative, 0, ISA_PARTITIONS * sizeof(*x->cumulative));
+}
+
 static void execute(struct nm_exec *x, unsigned int opcode, const struct nm_compute *c)
 {
 	switch (opcode) {

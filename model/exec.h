@@ -31,6 +31,12 @@ struct nm_slot {
 	uint64_t data; /* of an inline slot, which ptr points to */
 };
 
+/* What a MATMUL has to know of the stationary operand; zero: none is loaded. */
+struct nm_stationary {
+	uint8_t parts, rows; /* partitions, and rows of the operand in each */
+	uint8_t dtype;
+};
+
 /* Small enough to be copied: a thread that does a part of an instruction has one with its own buffers. */
 struct nm_exec {
 	const struct nm_rows *rows;
@@ -41,6 +47,7 @@ struct nm_exec {
 	void *moving; /* [K][N] or pairs, when the operand cannot be used in place */
 	float *product; /* [M][N] */
 	uint32_t load_k, load_m;
+	struct nm_stationary load;
 	bool load_pairs; /* stationary is of pairs */
 	float *cumulative; /* last results of TENSOR_SCALAR_CUMULATIVE, by partition */
 	uint32_t (*random)[NM_RANDOM_WORDS]; /* generators, by partition */
@@ -169,10 +176,14 @@ struct nm_moved {
 	int64_t index;
 };
 
-/* dge.c: false when it stopped before the end, because of attention or an index. */
+/* dge.c: first byte of a side. */
+uint8_t *nm_side_ptr(const struct nm_exec *x, const struct nm_side *s);
+/* False when it stopped before the end, because of attention or an index. */
 bool nm_exec_dma(struct nm_exec *x, const struct nm_dma *dma, struct nm_moved *moved);
 
-/* exec.c: any compute instruction. */
+/* exec.c: no stationary operand, no results to go on from, of earlier launches. */
+void nm_exec_forget(struct nm_exec *x);
+/* Any compute instruction. */
 void nm_exec_compute(struct nm_exec *x, const struct nm_inst *inst);
 
 #endif /* NM_EXEC_H */

@@ -58,29 +58,35 @@ static void add_compute(struct traffic *t, struct nm_replay *r, const struct nm_
 	}
 }
 
-static struct traffic traffic_of(const struct nm_program *p)
+static void add_inst(struct traffic *t, struct nm_replay *r, const struct nm_inst *inst)
+{
+	if (isa_is_dma(inst->opcode))
+		add_dma(t, r->program, inst->dma);
+	else if (!isa_is_reg(inst->opcode))
+		add_compute(t, r, inst);
+}
+
+static struct traffic traffic_of(const struct nm_program *p, const struct nm_chain *chain)
 {
 	struct nm_replay r = { .program = p };
 	struct traffic t = { 0 };
 
-	for (unsigned int e = 0; e < EXI_ENGINES; e++)
-		for (uint32_t pc = 0; pc < p->stream[e].count; pc++) {
-			const struct nm_inst *inst = &p->stream[e].inst[pc];
-
-			if (isa_is_dma(inst->opcode))
-				add_dma(&t, p, inst->dma);
-			else
-				add_compute(&t, &r, inst);
-		}
+	/* As often as they were issued. */
+	for (uint32_t i = 0; p->branches && i < chain->n; i++)
+		add_inst(&t, &r, &p->stream[chain->node[i].engine].inst[chain->node[i].pc]);
+	for (unsigned int e = 0; e < EXI_ENGINES && !p->branches; e++)
+		for (uint32_t pc = 0; pc < p->stream[e].count; pc++)
+			add_inst(&t, &r, &p->stream[e].inst[pc]);
 	t.bytes[HOST][0] += sizeof(struct exi_launch) + p->n_slots * sizeof(struct exi_slot);
 	t.bytes[HOST][1] += sizeof(struct exi_record);
 	return t;
 }
 
-static void print_traffic(FILE *f, const struct nm_program *p, uint64_t time_ps)
+static void print_traffic(FILE *f, const struct nm_program *p, const struct nm_chain *chain,
+			  uint64_t time_ps)
 {
 	static const char *const names[MEMORIES] = { "HBM", "SBUF", "PSUM", "host" };
-	struct traffic t = traffic_of(p);
+	struct traffic t = traffic_of(p, chain);
 
 	fprintf(f, "  memory                  read       written   GB/s\n");
 	for (unsigned int m = 0; m < MEMORIES; m++)
@@ -253,9 +259,9 @@ char *nm_report_detail(const struct nm_program *program, const struct nm_chain *
 
 	if (!f)
 		return NULL;
-	print_traffic(f, program, time_ps ? time_ps : 1);
+	print_traffic(f, program, chain, time_ps ? time_ps : 1);
 	if (chain->failed)
-		fprintf(f, "  (no memory for the critical path)\n");
+		fprintf(f, "  (too many instructions, or no memory, for the critical path)\n");
 	else
 		print_path(f, chain);
 	if (fclose(f)) {

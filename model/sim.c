@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "registers.h"
+
 /* --- events -------------------------------------------------------------------------- */
 
 static bool before(const struct nm_event *a, const struct nm_event *b)
@@ -76,11 +78,14 @@ static uint32_t sem_value(const struct nm_sim *s, unsigned int sem)
 }
 
 /* Index of the first wait that does not hold, or n_waits. */
-static unsigned int unmet_wait(const struct nm_sim *s, const struct nm_inst *inst)
+static unsigned int unmet_wait(const struct nm_sim *s, unsigned int engine,
+			       const struct nm_inst *inst)
 {
+	const int32_t *reg = s->seq[engine].reg;
 	unsigned int i = 0;
 
-	while (i < inst->n_waits && sem_value(s, inst->wait_sem[i]) >= inst->wait_value[i])
+	while (i < inst->n_waits &&
+	       (int64_t)sem_value(s, inst->wait_sem[i]) >= nm_wait_value(inst, i, reg))
 		i++;
 	return i;
 }
@@ -112,7 +117,7 @@ static void look(struct nm_sim *s, unsigned int engine, uint64_t ps)
 	struct nm_sequencer *seq = &s->seq[engine];
 	const struct nm_inst *inst = &stream->inst[seq->pc];
 
-	seq->blocked = s->hung >> engine & 1 || unmet_wait(s, inst) < inst->n_waits;
+	seq->blocked = s->hung >> engine & 1 || unmet_wait(s, engine, inst) < inst->n_waits;
 	seq->ready_ps = seq->free_ps > ps ? seq->free_ps : ps;
 	if (chained(s))
 		chain_cause(s, engine, ps > seq->free_ps);
@@ -275,7 +280,7 @@ static bool uncorrected(struct nm_sim *s, const struct nm_event *ev)
 {
 	const struct nm_side *src = &ev->inst->dma->src;
 
-	fault(s, EXI_FAULT_ECC, ev->engine, ev->pc, (uint64_t)src->offset,
+	fault(s, EXI_FAULT_ECC, ev->engine, ev->pc, (uint64_t)(src->offset + ev->src_shift),
 	      s->exec.slot[src->slot].size);
 	s->result->fault.slot = src->slot;
 	return false;
@@ -293,20 +298,22 @@ static bool outside(struct nm_sim *s, const struct nm_event *ev, int64_t index)
 }
 
 /* nm_exec_dma() with its time. */
-static bool move_timed(struct nm_sim *s, const struct nm_event *ev, struct nm_moved *moved)
+static bool move_timed(struct nm_sim *s, const struct nm_event *ev, const struct nm_dma *dma,
+		       struct nm_moved *moved)
 {
 	uint64_t from = nm_host_now();
-	bool done = nm_exec_dma(&s->exec, ev->inst->dma, moved);
+	bool done = nm_exec_dma(&s->exec, dma, moved);
 
 	nm_host_add(s->host, ev->engine, ev->inst->opcode, from);
 	return done;
 }
 
-static bool move(struct nm_sim *s, const struct nm_event *ev, struct nm_moved *moved)
+static bool move(struct nm_sim *s, const struct nm_event *ev, const struct nm_dma *dma,
+		 struct nm_moved *moved)
 {
 	if (__builtin_expect(s->host != NULL, 0))
-		return move_timed(s, ev, moved);
-	return nm_exec_dma(&s->exec, ev->inst->dma, moved);
+		return move_timed(s, ev, dma, moved);
+	return nm_exec_dma(&s->exec, dma, moved);
 }
 
 /* Moves what a transfer moves; false: the launch ends. */
@@ -314,10 +321,17 @@ static bool transfer(struct nm_sim *s, const struct nm_event *ev)
 {
 	const struct nm_dma *dma = ev->inst->dma;
 	struct nm_moved moved = { 0 };
+	struct nm_dma shifted;
 
 	if (take_poison(s, &dma->src))
 		return uncorrected(s, ev);
-	while (!move(s, ev, &moved)) {
+	if (ev->inst->shifted) {
+		shifted = *dma;
+		shifted.dst.offset += ev->dst_shift;
+		shifted.src.offset += ev->src_shift;
+		dma = &shifted;
+	}
+	while (!move(s, ev, dma, &moved)) {
 		if (moved.outside)
 			return outside(s, ev, moved.index);
 		if (s->ops->attend(s->user) == NM_ABORT)
@@ -348,6 +362,7 @@ static void take_port(struct nm_sim *s, unsigned int port, uint64_t until_ps, ui
 		s->chain->port[port] = node;
 }
 
+/* nm_exec_compute() with its time, where it is wanted. */
 static void compute(struct nm_sim *s, unsigned int engine, const struct nm_inst *inst)
 {
 	uint64_t from;
@@ -361,16 +376,87 @@ static void compute(struct nm_sim *s, unsigned int engine, const struct nm_inst 
 	nm_host_add(s->host, engine, inst->opcode, from);
 }
 
-/* Starts the instruction of a ready engine. */
-static void issue(struct nm_sim *s, unsigned int engine)
+/*
+ * In programs with branches: whether the stationary operand is what the decoder took it for. The executor
+ * relies on its rows and columns; its dtype is one that goes with the moving operand's.
+ */
+static bool check_stationary(struct nm_sim *s, unsigned int engine, const struct nm_compute *c)
+{
+	const struct nm_stationary *load = &s->exec.load;
+	uint32_t pc = s->seq[engine].pc;
+
+	if (load->parts && load->rows != c->rows)
+		return fault(s, EXI_FAULT_BAD_OPERAND, engine, pc, c->rows, load->rows);
+	if (load->parts != c->nparts)
+		return fault(s, EXI_FAULT_BAD_OPERAND, engine, pc, c->nparts, load->parts);
+	if (nm_mixes_e4(load->dtype, c->src0.dtype))
+		return fault(s, EXI_FAULT_BAD_OPERAND, engine, pc, c->src0.dtype, load->dtype);
+	if (s->exec.load_m != c->load_m)
+		return fault(s, EXI_FAULT_BAD_OPERAND, engine, pc, c->load_m, s->exec.load_m);
+	return true;
+}
+
+/*
+ * What an instruction does at once: all but a transfer, of which *ev is to have the place. False: the
+ * launch ends.
+ */
+static bool execute(struct nm_sim *s, unsigned int engine, const struct nm_inst *inst,
+		    struct nm_event *ev)
+{
+	struct nm_sequencer *seq = &s->seq[engine];
+	struct nm_moved_inst moved;
+	struct nm_fault outside;
+	struct nm_side place;
+
+	if (__builtin_expect(inst->shifted, 0)) {
+		if (!nm_move_operands(inst, seq->reg, &moved, &outside))
+			goto fault;
+		if (isa_is_dma(inst->opcode)) {
+			ev->dst_shift = moved.dma.dst.offset - inst->dma->dst.offset;
+			ev->src_shift = moved.dma.src.offset - inst->dma->src.offset;
+		}
+		inst = &moved.inst;
+	}
+	switch (inst->opcode) {
+	case ISA_REG_LOAD:
+	case ISA_REG_STORE:
+		if (!nm_reg_place(inst->reg, seq->reg, &place, &outside))
+			goto fault;
+		nm_reg_access(&s->exec, inst, &place, seq->reg);
+		return true;
+	case ISA_MATMUL:
+		if (s->program->branches && !check_stationary(s, engine, inst->compute))
+			return false;
+		break;
+	default:
+		break;
+	}
+	if (inst->opcode >= ISA_MEMSET && !isa_is_reg(inst->opcode))
+		compute(s, engine, inst);
+	return true;
+
+fault:
+	fault(s, outside.status, engine, seq->pc, outside.value, outside.limit);
+	s->result->fault.slot = outside.slot;
+	return false;
+}
+
+/* Starts the instruction of a ready engine. False: the launch ends. */
+static bool issue(struct nm_sim *s, unsigned int engine)
 {
 	const struct nm_stream *stream = &s->program->stream[engine];
 	struct nm_sequencer *seq = &s->seq[engine];
 	const struct nm_inst *inst = &stream->inst[seq->pc];
 	uint64_t start = seq->ready_ps, busy = inst->busy_ps, begin = start, end;
+	uint32_t next = nm_reg_step(inst, seq->pc, seq->reg);
+	struct nm_event ev = { .inst = inst, .pc = seq->pc, .engine = (uint8_t)engine };
 	uint32_t node = NM_NODE_NONE;
 	struct turn turn = { 0 };
 
+	if (!execute(s, engine, inst, &ev))
+		return false;
+	if (next != seq->pc + 1)
+		busy += inst->taken_ps;
 	if (__builtin_expect(s->clock != 100, 0))
 		busy = busy * 100 / s->clock;
 	seq->free_ps = start + busy;
@@ -380,8 +466,6 @@ static void issue(struct nm_sim *s, unsigned int engine)
 		begin = turn.start_ps;
 		end = turn.last_ps + nm_dma_end_ps;
 	} else {
-		if (inst->opcode != ISA_HALT && inst->opcode != ISA_NOP)
-			compute(s, engine, inst);
 		end = seq->free_ps + inst->latency_ps;
 		s->result->insts[engine]++;
 	}
@@ -389,21 +473,20 @@ static void issue(struct nm_sim *s, unsigned int engine)
 		node = chain_issue(s, engine, inst, start, end, &turn);
 	for (unsigned int ports = inst->ports; ports; ports &= ports - 1)
 		take_port(s, (unsigned int)__builtin_ctz(ports), seq->free_ps, node);
+	ev.ps = end;
+	ev.node = node;
 	if (inst->n_updates || inst->notify || isa_is_dma(inst->opcode))
-		push(s, (struct nm_event){ .ps = end,
-					   .inst = inst,
-					   .pc = seq->pc,
-					   .node = node,
-					   .engine = (uint8_t)engine });
+		push(s, ev);
 	else if (end > s->result->end_ps)
 		s->result->end_ps = end;
 	if (__builtin_expect(s->trace != NULL, 0))
 		s->trace(s->user, engine, seq->pc, begin, end);
-	seq->pc++;
+	seq->pc = next;
 	if (seq->pc == stream->count)
 		seq->done = true;
 	else
 		look(s, engine, seq->free_ps);
+	return true;
 }
 
 /* Makes a ready engine wait for shared access that another one has. False: it can go on. */
@@ -460,12 +543,12 @@ static bool stalled(struct nm_sim *s)
 		return aborted(s, e);
 	default:
 		inst = &s->program->stream[e].inst[s->seq[e].pc];
-		wait = unmet_wait(s, inst);
+		wait = unmet_wait(s, e, inst);
 		/* The host may have moved the semaphore this very moment. */
 		if (wait == inst->n_waits)
 			wait--;
 		return fault(s, EXI_FAULT_DEADLOCK, e, s->seq[e].pc, inst->wait_sem[wait],
-			     inst->wait_value[wait]);
+			     (uint64_t)nm_wait_value(inst, wait, s->seq[e].reg));
 	}
 }
 
@@ -504,9 +587,7 @@ static bool step(struct nm_sim *s)
 	}
 	if (e == EXI_ENGINES)
 		return stalled(s);
-	if (!held(s, e))
-		issue(s, e);
-	return true;
+	return held(s, e) || issue(s, e);
 }
 
 /* Hangs that are due in this launch. Only this thread counts down. */
@@ -565,6 +646,8 @@ void nm_sim_run(struct nm_sim *s, const struct nm_program *program, uint64_t sta
 	s->hbm_ps = 0;
 	if (program->random)
 		nm_random_reset(&s->exec);
+	if (program->branches)
+		nm_exec_forget(&s->exec);
 	for (unsigned int i = 0; i < ISA_SEMAPHORES; i++)
 		atomic_store_explicit(&s->sem[i], 0, memory_order_relaxed);
 	for (unsigned int e = 0; e < EXI_ENGINES; e++) {

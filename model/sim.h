@@ -30,6 +30,8 @@ struct nm_event {
 	uint32_t pc;
 	uint32_t node; /* in the chain */
 	uint8_t engine;
+	int64_t dst_shift,
+		src_shift; /* transfers: bytes by which registers moved its sides at issue */
 };
 
 /* What the sequencers ask of the core while a program runs. */
@@ -44,7 +46,8 @@ struct nm_sim_ops {
 
 struct nm_sim_result {
 	struct nm_fault
-		fault; /* EXI_OK, EXI_FAULT_DEADLOCK, _SEM_OVERFLOW, _ABORTED, _ECC or _INDEX */
+		fault; /* EXI_OK, EXI_FAULT_DEADLOCK, _SEM_OVERFLOW, _ABORTED, _ECC or _INDEX; of
+			* programs with registers also _TILE_BOUNDS, _SLOT_BOUNDS or _BAD_OPERAND */
 	uint64_t end_ps;
 	uint64_t dma_bytes;
 	uint32_t insts[EXI_ENGINES];
@@ -52,6 +55,7 @@ struct nm_sim_result {
 };
 
 struct nm_sequencer {
+	int32_t reg[ISA_REGISTERS];
 	uint32_t pc;
 	bool done;
 	bool blocked; /* a wait of the instruction at pc does not hold */

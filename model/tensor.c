@@ -58,6 +58,7 @@ void nm_exec_load_stationary(struct nm_exec *x, const struct nm_compute *c)
 {
 	float row[ISA_MATMUL_M_MAX * ISA_MX_ROWS + NM_GEMM_PACK] = { 0 };
 
+	x->load = (struct nm_stationary){ c->nparts, c->rows, c->src0.dtype };
 	x->load_k = c->nparts * c->rows;
 	x->load_m = c->columns;
 	x->load_pairs = x->pairs && c->src0.dtype == ISA_BF16 && load_pairs(x, c);

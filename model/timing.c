@@ -138,6 +138,26 @@ void nm_time_control(const struct nm_timing *t, struct nm_inst *inst, unsigned i
 	inst->latency_ps = 0;
 }
 
+/* A taken branch: what was fetched behind it is dropped, and the sequencer starts anew. No public figure:
+ * assumed, as the hand-over of a transfer. An element on the chip takes the access that an instruction of
+ * the engines has; one in HBM the two ends of a small transfer, for which a load makes the engine wait. */
+#define BRANCH_TAKEN_CYCLES DMA_ISSUE_CYCLES
+
+void nm_time_reg(const struct nm_timing *t, struct nm_inst *inst, unsigned int engine)
+{
+	const bool slot = inst->reg->place.space == ISA_SPACE_SLOT;
+	const uint64_t access = slot ? nm_dma_start_ps + nm_dma_end_ps :
+				       cycles_ps(t, ACCESS_CYCLES, engine);
+
+	nm_time_control(t, inst, engine);
+	if (inst->opcode == ISA_BRANCH)
+		inst->taken_ps = cycles_ps(t, BRANCH_TAKEN_CYCLES, engine);
+	if (inst->opcode == ISA_REG_LOAD)
+		inst->busy_ps += access;
+	if (inst->opcode == ISA_REG_STORE)
+		inst->latency_ps = access;
+}
+
 static bool is_half(const struct nm_timing *t, const struct nm_operand *o)
 {
 	return o->bytes == 0 || o->dtype == ISA_BF16 || o->dtype == ISA_FP16 ||
@@ -342,6 +362,12 @@ void nm_time_indirect(const struct nm_timing *t, struct nm_dma *dma, uint64_t ru
 {
 	/* Rows do not follow each other: a descriptor for each, whether it is left out or not. */
 	nm_time_dma(t, dma, run_bytes);
+	dma->lead_ps = DGE_PS;
+}
+
+void nm_time_shifted(struct nm_dma *dma)
+{
+	/* Nor are its descriptors made before the registers are known. */
 	dma->lead_ps = DGE_PS;
 }
 

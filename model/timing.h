@@ -49,12 +49,17 @@ extern const uint64_t nm_dma_end_ps;
 void nm_time_control(const struct nm_timing *t, struct nm_inst *inst, unsigned int engine);
 void nm_time_compute(const struct nm_timing *t, struct nm_inst *inst, const struct nm_compute *c,
 		     unsigned int engine, uint32_t hidden_cycles);
+/* An instruction on registers, whose body is decoded. */
+void nm_time_reg(const struct nm_timing *t, struct nm_inst *inst, unsigned int engine);
 
 /* Fills in cost_ps, engines and hbm_bytes of a transfer whose contiguous runs are run_bytes long. */
 void nm_time_dma(const struct nm_timing *t, struct nm_dma *dma, uint64_t run_bytes);
 
 /* The same of an indirect one, whose rows have runs of run_bytes, and lead_ps. */
 void nm_time_indirect(const struct nm_timing *t, struct nm_dma *dma, uint64_t run_bytes);
+
+/* A transfer with sides that registers move. */
+void nm_time_shifted(struct nm_dma *dma);
 
 /* The same of one that the DMA engines transpose. */
 void nm_time_transpose(const struct nm_timing *t, struct nm_dma *dma);

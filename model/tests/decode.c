@@ -176,12 +176,13 @@ static void test_compute_fields(void **state)
 	EXPECT(COMPUTE, i->compute.compute_type = ISA_CT_I64, OPERAND, ISA_CT_I64, 3);
 	EXPECT(COMPUTE, i->compute.compute_type = ISA_CT_I32, OPERAND, ISA_ADD, ISA_CT_I32);
 	EXPECT(COMPUTE, i->compute.n_axes = 1, OPERAND, 1, 0);
-	EXPECT(COMPUTE, i->compute.pad0[2] = 1, OPERAND, 1, 0);
 	EXPECT(COMPUTE, i->compute.mode = ISA_MODE_DOUBLE_ROW, OPERAND, ISA_MODE_DOUBLE_ROW, 0);
+	EXPECT(COMPUTE, i->compute.shift[2] = 1, OPERAND, 1, 0);
 	EXPECT(COMPUTE, i->compute.imm0 = 1ull << 32, OPERAND, 1ull << 32, UINT32_MAX);
 	EXPECT(COMPUTE, i->compute.imm1 = 7, OPERAND, 7, 0);
 	EXPECT(COMPUTE, i->compute.vec0.offset = 4, OPERAND, 4, 0);
-	EXPECT(COMPUTE, i->compute.vec1.pad0 = 1, OPERAND, 1, 0);
+	EXPECT(COMPUTE, i->compute.vec1.shift = ISA_REGISTERS, OPERAND, ISA_REGISTERS,
+	       ISA_REGISTERS);
 	EXPECT(COMPUTE, i->compute.vec1.offset = 3, OPERAND, 3, 2);
 	EXPECT(COMPUTE, i->compute.vec1.offset = NM_SBUF_BYTES, BOUNDS, NM_SBUF_BYTES + 2,
 	       NM_SBUF_BYTES);
@@ -266,7 +267,7 @@ static void test_transfer_fields(void **state)
 	EXPECT(TRANSFER, i->dma.dst.count[0] = 0, OPERAND, 0, 1);
 	EXPECT(TRANSFER, i->dma.dst.dtype = 1, OPERAND, 1, 0);
 	EXPECT(TRANSFER, i->dma.src.dtype = ISA_FP32, OPERAND, ISA_FP32, 0);
-	EXPECT(TRANSFER, i->dma.src.pad1 = 2, OPERAND, 2, 0);
+	EXPECT(TRANSFER, i->dma.src.pad1[2] = 2, OPERAND, 2, 0);
 	EXPECT(TRANSFER, i->dma.dst.nparts = 1, OPERAND, 1, 0);
 	EXPECT(TRANSFER, i->dma.src.slot = 1, OPERAND, 1, 0);
 	EXPECT(TRANSFER, i->dma.src.nparts = 0, OPERAND, 0, ISA_PARTITIONS);

@@ -106,6 +106,21 @@ static uint32_t hanging_program(struct rig *rig)
 	return handle;
 }
 
+/* One that goes in a circle. */
+static uint32_t endless_program(struct rig *rig)
+{
+	struct program *p = calloc(1, sizeof(*p));
+	struct isa_inst *in;
+	uint32_t handle;
+
+	asm_inst(p, ISA_VECTOR, ISA_NOP);
+	in = asm_inst(p, ISA_VECTOR, ISA_BRANCH);
+	in->reg.op = ISA_IS_EQ;
+	handle = load(rig, p);
+	free(p);
+	return handle;
+}
+
 /* Launches with the rig's next point as out fence, after a point of the rig's timeline. */
 static int submit(struct rig *rig, uint32_t program, uint64_t in_point)
 {
@@ -314,10 +329,10 @@ static void fences_order_queues_and_copies(void **state)
 	nm_inproc_program_unload(rig->ip, program);
 }
 
-static void a_hang_is_stopped(void **state)
+/* A program without an end is stopped after the time limit; what is behind it in its context is not run. */
+static void is_stopped(struct rig *rig, uint32_t hang)
 {
-	struct rig *rig = *state;
-	const uint32_t hang = hanging_program(rig), idle = idle_program(rig, false);
+	const uint32_t idle = idle_program(rig, false);
 	struct nm_inproc_ctx_state ctx_state;
 	uint32_t bystander, mine = rig->ctx;
 
@@ -340,6 +355,16 @@ static void a_hang_is_stopped(void **state)
 	nm_inproc_ctx_destroy(rig->ip, bystander);
 	nm_inproc_program_unload(rig->ip, hang);
 	nm_inproc_program_unload(rig->ip, idle);
+}
+
+static void a_hang_is_stopped(void **state)
+{
+	is_stopped(*state, hanging_program(*state));
+}
+
+static void a_loop_is_stopped(void **state)
+{
+	is_stopped(*state, endless_program(*state));
 }
 
 static void destroying_a_context_cancels(void **state)
@@ -521,6 +546,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(fences_are_checked, setup, teardown),
 		cmocka_unit_test_setup_teardown(fences_order_queues_and_copies, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_hang_is_stopped, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_loop_is_stopped, setup, teardown),
 		cmocka_unit_test_setup_teardown(destroying_a_context_cancels, setup, teardown),
 		cmocka_unit_test(closing_drops_everything),
 		cmocka_unit_test_setup_teardown(copies_are_checked, setup, teardown),

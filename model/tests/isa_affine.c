@@ -164,7 +164,8 @@ static void test_refused(void **state)
 	BAD(in, i->compute.op0 = 255, 255, ISA_IS_LE);
 	BAD(in, i->compute.op1 = 1, 1, 0);
 	BAD(in, i->compute.n_axes = 1, 1, 0);
-	BAD(in, i->compute.pad0[0] = 1, 1, 0);
+	BAD(in, i->compute.mode = ISA_MODE_STOCHASTIC, ISA_MODE_STOCHASTIC, 0);
+	BAD(in, i->compute.shift[2] = 1, 1, 0);
 	BAD(in, i->compute.src0.count[3] = 63, 63, 64);
 	BAD(in, i->compute.src0.nparts = 7, 7, 8);
 	BAD(in, i->compute.src0.part0 = 16, 16, ISA_PART_QUANTUM);

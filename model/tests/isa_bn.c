@@ -213,7 +213,8 @@ static void test_refused(void **state)
 		REFUSE(in, i->compute.op0 = 1, 1, 0);
 		REFUSE(in, i->compute.op1 = 2, 2, 0);
 		REFUSE(in, i->compute.n_axes = 1, 1, 0);
-		REFUSE(in, i->compute.pad0[2] = 1, 1, 0);
+		REFUSE(in, i->compute.mode = ISA_MODE_STOCHASTIC, ISA_MODE_STOCHASTIC, 0);
+		REFUSE(in, i->compute.shift[2] = 5, 5, 0);
 		REFUSE(in, i->compute.src1.nparts = 8, 8, 0);
 		REFUSE(in, i->compute.imm0 = 5, 5, 0);
 		REFUSE(in, i->compute.imm1 = 6, 6, 0);

@@ -126,7 +126,7 @@ static void test_refused(void **state)
 	REFUSE(in, i->compute.imm1 = 1, 1, 0);
 	REFUSE(in, i->compute.vec1.offset = 4, 4, 0);
 	REFUSE(in, i->compute.vec0.offset = 2, 2, 4);
-	REFUSE(in, i->compute.vec0.pad0 = 1, 1, 0);
+	REFUSE(in, i->compute.vec0.shift = 255, 255, ISA_REGISTERS);
 	REFUSE(in, i->compute.src0.count[3] = 63, 63, 64);
 	REFUSE(in, i->compute.src1.count[3] = 65, 65, 64);
 	REFUSE(in, i->compute.src1.nparts = 7, 7, 8);

@@ -345,7 +345,7 @@ static void test_refused(void **state)
 		REFUSE(in, i->compute.src0.nparts = 7, 7, 8);
 		REFUSE(in, i->compute.dst.dtype = ISA_FP64, ISA_FP64, ISA_FP32);
 		REFUSE(in, i->compute.vec0.offset = 66, 66, 4);
-		REFUSE(in, i->compute.vec0.pad0 = 1, 1, 0);
+		REFUSE(in, i->compute.vec0.shift = 255, 255, ISA_REGISTERS);
 		REFUSE(in, i->compute.vec1.part0 = 31, 31, ISA_PART_QUANTUM);
 		REFUSE(in, i->compute.vec1.dtype = ISA_INT16, ISA_INT16, ISA_FP32);
 		REFUSE(in, i->compute.vec1.dtype = 255, 255, ISA_FP32);

@@ -383,7 +383,7 @@ static void test_refused_one_by_one(void **state)
 	REFUSE(replace, i->compute.imm0 = 1ull << 32, 1ull << 32, UINT32_MAX);
 	REFUSE(replace, i->flags = 0, 64, 0); /* indices that go nowhere */
 	REFUSE(replace, i->compute.vec1.dtype = ISA_FP32, ISA_FP32, ISA_UINT32);
-	REFUSE(replace, i->compute.vec1.pad0 = 3, 3, 0);
+	REFUSE(replace, i->compute.vec1.shift = 255, 255, ISA_REGISTERS);
 	REFUSE(replace, i->compute.vec1.offset = 65, 65, 2);
 	REFUSE(replace, i->compute.vec1.part0 = 8, 8, ISA_PART_QUANTUM);
 	REFUSE_BOUNDS(replace, i->compute.vec1.offset = 192 * 1024 - 14, 192 * 1024 + 2,

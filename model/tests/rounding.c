@@ -261,7 +261,7 @@ static void what_is_refused(void **state)
 	REFUSE(in, i->compute.dst.dtype = ISA_FP32, ISA_FP32, ISA_BF16);
 	REFUSE(in, i->compute.dst.dtype = ISA_INT16, ISA_INT16, ISA_BF16);
 	REFUSE(in, i->compute.mode = 255, 255, ISA_MODE_NONE);
-	REFUSE(in, i->compute.pad0[2] = 1, 1, 0);
+	REFUSE(in, i->compute.shift[2] = 1, 1, 0);
 	REFUSE_ON(ISA_GPSIMD, in, i->compute.compute_type = ISA_CT_F64, EXI_FAULT_BAD_OPERAND,
 		  ISA_CT_F64, ISA_CT_F32);
 	REFUSE(in, (i->compute.compute_type = ISA_CT_BITS, i->compute.src0.dtype = ISA_FP16),

@@ -156,7 +156,9 @@ static const struct name rights[] = {
 #define NAMED(text, type, member, list) { PART(text, type, member, PART_NAMES), .names = list }
 #define FIXED(type, member, is)		{ PART("", type, member, PART_FIXED), .value = is }
 #define END				{ .before = "", .kind = PART_END }
-#define DIM(text, type, i)		NUMBER(text, type, count[i]), SIGNED("*", type, step[i])
+/* A register; left out where it is 0. */
+#define MOVED_BY(type, member) { PART("+r", type, member, PART_NUMBER), .may_end = true }
+#define DIM(text, type, i)     NUMBER(text, type, count[i]), SIGNED("*", type, step[i])
 /* A dim that is left out, with those after it, where all are zero. */
 #define TAIL(text, type, i) \
 	{ PART(text, type, count[i], PART_NUMBER), .may_end = true }, SIGNED("*", type, step[i])
@@ -176,11 +178,9 @@ static const struct part tile[] = {
 _Static_assert(ISA_TILE_DIMS == 4, "a dim of a tile has no text");
 
 static const struct part column[] = {
-	NAMED("", isa_column, space, spaces),
-	NAMED(":", isa_column, dtype, dtypes),
-	NUMBER("[", isa_column, part0),
-	NUMBER("]@", isa_column, offset),
-	END,
+	NAMED("", isa_column, space, spaces), NAMED(":", isa_column, dtype, dtypes),
+	NUMBER("[", isa_column, part0),	      NUMBER("]@", isa_column, offset),
+	MOVED_BY(isa_column, shift),	      END,
 };
 
 /* Partitions, four of them. */
@@ -232,6 +232,35 @@ static const struct part wait_ge[] = {
 	FIXED(isa_wait, kind, ISA_WAIT_GE),
 	NUMBER("s", isa_wait, sem),
 	NUMBER(">=", isa_wait, value),
+	MOVED_BY(isa_wait, reg),
+	END,
+};
+
+/* Registers that move dst, src0, src1. */
+static const struct part shifts[] = {
+	{ .before = "r", .at = 0, .bytes = 1 },
+	{ .before = ",r", .at = 1, .bytes = 1 },
+	{ .before = ",r", .at = 2, .bytes = 1 },
+	END,
+};
+_Static_assert(SIZE(isa_compute, shift) == 3, "a register that moves a tile has no text");
+
+static const struct part slot_place[] = {
+	FIXED(isa_place, space, ISA_SPACE_SLOT),
+	NAMED("", isa_place, slot, slots),
+	NAMED(":", isa_place, dtype, dtypes),
+	NUMBER("@", isa_place, offset),
+	MOVED_BY(isa_place, shift),
+	END,
+};
+
+static const struct part chip_place[] = {
+	NAMED("", isa_place, space, spaces),
+	NAMED(":", isa_place, dtype, dtypes),
+	NUMBER("[", isa_place, part0),
+	NUMBER("]", isa_place, slot),
+	NUMBER("@", isa_place, offset),
+	MOVED_BY(isa_place, shift),
 	END,
 };
 
@@ -250,6 +279,7 @@ static const struct part update_add[] = {
 ROW(byte, 1, PART_NUMBER, NULL);
 ROW(word, 4, PART_NUMBER, NULL);
 ROW(quad, 8, PART_NUMBER, NULL);
+ROW(integer, 4, PART_SIGNED, NULL);
 ROW(distance, 8, PART_SIGNED, NULL);
 ROW(bits, 8, PART_HEX, NULL);
 ROW(flag_names, 1, PART_FLAGS, flags);
@@ -265,6 +295,8 @@ ROW(right_names, 4, PART_FLAGS, rights);
 ROW(slot_name, NPROG_SLOT_NAME_BYTES, PART_STRING, NULL);
 ROW(program_name, NPROG_NAME_BYTES, PART_STRING, NULL);
 
+static const struct part reg[] = { { .before = "r", .bytes = 1 }, END };
+
 #define OPERAND(key, type, member, in, parts) \
 	{ key, offsetof(struct type, member), SIZE(type, member), in, parts }
 #define INST(key, member, in, parts) OPERAND(key, isa_inst, member, in, parts)
@@ -275,6 +307,8 @@ const struct operand asm_inst_operands[] = {
 	INST("elem", elem_bytes, IN_ALL, byte),
 	INST("queue", dma_queue, IN_ALL, byte),
 	INST("sum", dma.dst.dtype, IN_DMA, dtype_name),
+	INST("to_shift", dma.dst.shift, IN_DMA, reg),
+	INST("from_shift", dma.src.shift, IN_DMA, reg),
 	INST("to_slot", dma.dst, IN_DMA, slot_side),
 	INST("to", dma.dst, IN_DMA, chip_side),
 	INST("from_slot", dma.src, IN_DMA, slot_side),
@@ -304,6 +338,15 @@ const struct operand asm_inst_operands[] = {
 	INST("imm1", compute.imm1, IN_COMPUTE, bits),
 	INST("vec0", compute.vec0, IN_COMPUTE, column),
 	INST("vec1", compute.vec1, IN_COMPUTE, column),
+	INST("shift", compute.shift, IN_COMPUTE, shifts),
+	INST("op", reg.op, IN_REG, alu_name),
+	INST("dst", reg.dst, IN_REG, reg),
+	INST("a", reg.a, IN_REG, reg),
+	INST("b", reg.b, IN_REG, reg),
+	INST("imm", reg.imm, IN_REG, integer),
+	INST("target", reg.target, IN_REG, word),
+	INST("at_slot", reg.place, IN_REG, slot_place),
+	INST("at", reg.place, IN_REG, chip_place),
 	INST("wait0", wait[0], IN_ALL, wait_ge),
 	INST("wait1", wait[1], IN_ALL, wait_ge),
 	INST("update0", update[0], IN_ALL, update_add),

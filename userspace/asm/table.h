@@ -47,6 +47,7 @@ struct part {
 #define IN_SRC1	   0x040u /* a computation that may have src1 */
 #define IN_SHUFFLE 0x080u /* or a shuffle in its place */
 #define IN_AFFINE  0x100u /* or an affine function */
+#define IN_REG	   0x200u /* an instruction on registers */
 
 struct operand {
 	const char *key; /* NULL ends a table */
@@ -71,6 +72,12 @@ static inline unsigned int asm_places(uint32_t opcode)
 	case ISA_DMA_GATHER:
 	case ISA_DMA_SCATTER:
 		return IN_ALL | IN_ROWS;
+	case ISA_REG_MOVE:
+	case ISA_REG_ALU:
+	case ISA_REG_LOAD:
+	case ISA_REG_STORE:
+	case ISA_BRANCH:
+		return IN_ALL | IN_REG;
 	case ISA_ACTIVATION:
 		return IN_ALL | IN_COMPUTE | IN_ACT | IN_SRC1;
 	case ISA_STREAM_SHUFFLE:

@@ -128,6 +128,8 @@ static const struct {
 	[EXI_FAULT_PSUM_MIXED] = { NRT_EXEC_COMPLETED_WITH_ERR, "start and continue a sum with the "
 								"same tile" },
 	[EXI_FAULT_INDEX] = { NRT_EXEC_OOB, "look at what computes the indices" },
+	[EXI_FAULT_UNCHECKED] = { NRT_EXEC_COMPLETED_WITH_ERR, "run it without checking mode, or "
+							       "with 'warn'" },
 };
 
 /* Appends to text, which may be full. */
@@ -156,7 +158,9 @@ static void append_values(char *text, size_t bytes, const struct nrti_ctx_state 
 		       (unsigned long long)state->limit);
 		return;
 	}
-	if (state->fault == EXI_FAULT_SEM_AMBIGUOUS)
+	if (state->fault == EXI_FAULT_UNCHECKED)
+		append(text, bytes, ": after %llu instructions", (unsigned long long)state->value);
+	else if (state->fault == EXI_FAULT_SEM_AMBIGUOUS)
 		append(text, bytes, ": semaphore %u", (uint32_t)state->value);
 	else if (state->slot != UINT32_MAX)
 		append(text, bytes, ": at byte %llu of the slot", (unsigned long long)state->value);

@@ -109,9 +109,21 @@ static void limits(void **state)
 		"affine_select op0=is_ge src0=sbuf:uint8[1+1]@1/0*1,0*0,0*0,0*0 "
 		"affine=-2147483648/p*2147483647,1,-1,0,-2147483648 imm0=0xff7fffff",
 		"activation type=f64 func=mish",
+		"copy dst=sbuf:fp32[0+1]@0/1*0,1*0,1*0,1*1 vec0=psum:fp32[1]@2+r255 "
+		"shift=r1,r0,r255",
+		"dma to_shift=r255 from_shift=r1 to=sbuf[0+1*1]0@0/0 from_slot=0@0/1,4*4",
+		"reg_move flags=imm dst=r255 imm=-2147483648",
+		"reg_alu op=asr dst=r63 a=r1 b=r62",
+		"reg_load dst=r1 at_slot=const:int32@18446744073709551615+r63",
+		"reg_load dst=r1 at_slot=65535:uint8@0",
+		"reg_store a=r9 at=psum:bf16[127]0@4+r1 wait0=s1>=2+r255",
+		"branch op=is_lt a=r1 b=r2 target=4294967295",
 		"activation func=exp op1=add",
 		"copy mode=stochastic",
 		"matmul mode=mx src0=sbuf:fp4_x4[0+32]@64/1*512,0*0,0*0,0*0 vec1=sbuf:uint8[36]@0",
+		"load_stationary mode=mx src0=sbuf:fp4_x4[0+32]@64/1*2,0*0,0*0,0*0 "
+		"vec1=sbuf:uint8[4]@0+r63 shift=r0,r2,r0",
+		"copy mode=stochastic shift=r1,r2,r0",
 		"matmul type=f64 mode=double_row src0=sbuf:fp8_e4[0+1]@1/1*1,0*0,0*0,0*0",
 		"load_stationary mode=double_row src0=psum:fp8_e5[0+1]@1/1*1,0*0,0*0,0*0 "
 		"vec0=sbuf:fp8_e3[1]@0",
