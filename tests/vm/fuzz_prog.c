@@ -225,27 +225,45 @@ static void random_compute(struct fuzz_thread *t, unsigned int engine, struct is
 	}
 }
 
-/* [K, M] stationary, [K, N] moving, [M, N] result; k and m fit what was loaded last. */
-static void random_tensor(struct fuzz_thread *t, struct isa_inst *inst, uint32_t k, uint32_t m)
+/* What the tensor stream has loaded, in its order: a loop may find another one. */
+struct stationary {
+	uint32_t k, m;
+	bool doubled; /* double rows */
+};
+
+/* [K, M] stationary, [K, N] moving, [M, N] result. */
+static void random_tensor(struct fuzz_thread *t, struct isa_inst *inst, struct stationary *s)
 {
 	uint32_t n = 1 + fuzz_below(t, ISA_PARTITIONS);
 	struct isa_compute *c = &inst->compute;
 
+	if (inst->opcode == ISA_LOAD_STATIONARY) {
+		s->k = 1 + fuzz_below(t, ISA_MATMUL_K_MAX);
+		s->m = 1 + fuzz_below(t, ISA_MATMUL_M_MAX);
+		s->doubled = fuzz_once_in(t, 4);
+	}
 	c->src0 = (struct isa_tile){ .dtype = ISA_FP32,
-				     .nparts = (uint8_t)k,
+				     .nparts = (uint8_t)s->k,
 				     .count = { 1, 1, 1, n },
 				     .step = { 0, 0, 0, 1 } };
-	if (inst->opcode == ISA_LOAD_STATIONARY) {
-		c->src0.count[3] = m;
-		return;
-	}
 	c->dst = c->src0;
+	if (inst->opcode == ISA_LOAD_STATIONARY) {
+		c->src0.count[3] = s->m;
+		memset(&c->dst, 0, sizeof(c->dst));
+	}
+	if (s->doubled && inst->opcode != ISA_TRANSPOSE) {
+		c->mode = ISA_MODE_DOUBLE_ROW;
+		c->src0.dtype = ISA_FP8_E4;
+		c->src0.count[3] *= ISA_DOUBLE_ROWS;
+	}
+	if (inst->opcode == ISA_LOAD_STATIONARY)
+		return;
 	c->dst.space = ISA_SPACE_PSUM;
-	c->dst.nparts = (uint8_t)m;
+	c->dst.nparts = (uint8_t)s->m;
 	if (inst->opcode == ISA_TRANSPOSE) {
 		c->compute_type = ISA_CT_BITS;
 		c->dst.nparts = (uint8_t)n;
-		c->dst.count[3] = k;
+		c->dst.count[3] = s->k;
 	} else {
 		inst->flags = (uint8_t)fuzz_below(t, 2);
 	}
@@ -286,25 +304,135 @@ static bool random_dma(struct fuzz_thread *t, const struct prog *p, struct isa_i
 	return true;
 }
 
-/* k, m: of the stationary operand of the stream; the first instruction loads it. */
-static void random_inst(struct fuzz_thread *t, struct prog *p, unsigned int engine, uint32_t k,
-			uint32_t m)
+#define REGISTERS 4 /* that programs use, from 1 on */
+
+static uint8_t random_register(struct fuzz_thread *t)
 {
-	static const uint8_t tensor[] = { ISA_MATMUL, ISA_MATMUL, ISA_TRANSPOSE };
+	return (uint8_t)(1 + fuzz_below(t, REGISTERS));
+}
+
+/* Registers that move operands which there are. */
+static void random_shifts(struct fuzz_thread *t, struct isa_inst *inst)
+{
+	struct isa_compute *c = &inst->compute;
+
+	if (inst->opcode == ISA_DMA) {
+		inst->dma.dst.shift = (uint8_t)fuzz_below(t, REGISTERS + 1);
+		inst->dma.src.shift = (uint8_t)fuzz_below(t, REGISTERS + 1);
+		return;
+	}
+	if (inst->opcode < ISA_MEMSET || isa_is_reg(inst->opcode))
+		return;
+	if (c->dst.nparts)
+		c->shift[0] = (uint8_t)fuzz_below(t, REGISTERS + 1);
+	if (c->src0.nparts)
+		c->shift[1] = (uint8_t)fuzz_below(t, REGISTERS + 1);
+	if (c->src1.nparts && inst->opcode != ISA_AFFINE_SELECT)
+		c->shift[2] = (uint8_t)fuzz_below(t, REGISTERS + 1);
+}
+
+/* An element of SBUF, or of a slot. */
+static struct isa_place random_place(struct fuzz_thread *t, const struct prog *p, uint32_t right)
+{
+	static const uint8_t dtypes[] = { ISA_INT32, ISA_UINT8, ISA_FP32, ISA_BF16 };
+	unsigned int slot = random_slot(t, p, right);
+	struct isa_place place = { .dtype = pick(t, dtypes, sizeof(dtypes)),
+				   .offset = fuzz_below(t, 4096) };
+
+	if (slot < p->slots && fuzz_once_in(t, 2)) {
+		place.space = ISA_SPACE_SLOT;
+		place.slot = (uint16_t)slot;
+	} else {
+		place.part0 = (uint8_t)fuzz_below(t, ISA_PARTITIONS);
+	}
+	if (fuzz_once_in(t, 2))
+		place.shift = random_register(t);
+	return place;
+}
+
+/* b: a register, or a number that keeps most operands inside. */
+static void random_source(struct fuzz_thread *t, struct isa_inst *inst)
+{
+	if (fuzz_once_in(t, 4)) {
+		inst->reg.b = random_register(t);
+		return;
+	}
+	inst->flags |= ISA_F_IMM;
+	inst->reg.imm = fuzz_once_in(t, 16) ? (uint32_t)fuzz_odd_number(t) : fuzz_below(t, 8);
+}
+
+static void random_reg(struct fuzz_thread *t, const struct prog *p, struct isa_inst *inst)
+{
+	static const uint8_t ops[] = { ISA_ADD,	 ISA_SUB, ISA_MAX,     ISA_MIN,	   ISA_IS_EQ,
+				       ISA_MULT, ISA_SHR, ISA_BIT_AND, ISA_BIT_XOR };
+	struct isa_reg *r = &inst->reg;
+
+	inst->opcode = (uint8_t)(ISA_REG_MOVE + fuzz_below(t, ISA_REG_STORE - ISA_REG_MOVE + 1));
+	if (inst->opcode != ISA_REG_STORE)
+		r->dst = random_register(t);
+	switch (inst->opcode) {
+	case ISA_REG_ALU:
+		r->a = random_register(t);
+		r->op = pick(t, ops, sizeof(ops));
+		random_source(t, inst);
+		break;
+	case ISA_REG_LOAD:
+		r->place = random_place(t, p, EXI_SLOT_READ);
+		break;
+	case ISA_REG_STORE:
+		r->a = random_register(t);
+		r->place = random_place(t, p, EXI_SLOT_WRITE);
+		break;
+	default:
+		random_source(t, inst);
+		break;
+	}
+}
+
+/* Counts a register up and goes back until it is large enough; now and then anywhere, for ever. */
+static void random_loop(struct fuzz_thread *t, struct prog *p, unsigned int engine)
+{
+	uint32_t top = fuzz_below(t, p->count[engine] + 1);
+	struct isa_inst *inst = prog_inst(p, engine, ISA_REG_ALU);
+
+	inst->flags = ISA_F_IMM;
+	inst->reg = (struct isa_reg){ .op = ISA_ADD, .imm = 1 };
+	inst->reg.dst = inst->reg.a = REGISTERS + 1;
+	inst = prog_inst(p, engine, ISA_BRANCH);
+	inst->flags = ISA_F_IMM;
+	inst->reg = (struct isa_reg){
+		.a = REGISTERS + 1, .op = ISA_IS_LT, .imm = 1 + fuzz_below(t, 6), .target = top
+	};
+	if (fuzz_once_in(t, 16))
+		inst->reg.op = (uint8_t)(ISA_IS_EQ + fuzz_below(t, 6));
+}
+
+/* The first instruction of a tensor stream loads a stationary operand. */
+static void random_inst(struct fuzz_thread *t, struct prog *p, unsigned int engine,
+			struct stationary *s)
+{
+	static const uint8_t tensor[] = { ISA_MATMUL, ISA_MATMUL, ISA_TRANSPOSE,
+					  ISA_LOAD_STATIONARY };
 	bool first = !p->count[engine];
 	struct isa_inst *inst = prog_inst(p, engine, ISA_NOP);
 
 	if (engine == ISA_TENSOR) {
 		inst->opcode = first ? ISA_LOAD_STATIONARY : pick(t, tensor, sizeof(tensor));
-		random_tensor(t, inst, k, m);
+		random_tensor(t, inst, s);
+	} else if (fuzz_once_in(t, 4)) {
+		random_reg(t, p, inst);
 	} else if (engine == ISA_SYNC || fuzz_once_in(t, 4)) {
 		random_dma(t, p, inst);
 	} else {
 		random_compute(t, engine, inst);
 	}
+	if (fuzz_once_in(t, 4))
+		random_shifts(t, inst);
 	/* Waits can only hold in some orders: one in a while, signals often. */
 	if (fuzz_once_in(t, 24))
 		inst_wait(inst, fuzz_below(t, 4), fuzz_below(t, 3));
+	if (inst->wait[0].kind && fuzz_once_in(t, 2))
+		inst->wait[0].reg = random_register(t);
 	if (fuzz_once_in(t, 2))
 		inst_signal(inst, fuzz_below(t, 4));
 }
@@ -342,7 +470,7 @@ void *fuzz_image(struct fuzz_thread *t, uint32_t *size)
 				       .arch = 3,
 				       .slot_offset = sizeof(header) };
 	struct prog p = { 0 };
-	uint32_t k = 1 + fuzz_below(t, ISA_MATMUL_K_MAX), m = 1 + fuzz_below(t, ISA_MATMUL_M_MAX);
+	struct stationary stationary = { 0 };
 	uint8_t *image;
 	uint32_t at;
 
@@ -352,7 +480,9 @@ void *fuzz_image(struct fuzz_thread *t, uint32_t *size)
 		if (fuzz_once_in(t, 2))
 			continue;
 		for (uint32_t n = fuzz_below(t, INSTS_MAX + 1); n; n--)
-			random_inst(t, &p, e, k, m);
+			random_inst(t, &p, e, &stationary);
+		if (fuzz_once_in(t, 4))
+			random_loop(t, &p, e);
 		prog_inst(&p, e, ISA_HALT);
 		header.stream[e].offset = at;
 		header.stream[e].count = p.count[e];
