@@ -4,24 +4,6 @@
 
 #include "exec.h"
 
-static bool holds(unsigned int op, int64_t at)
-{
-	switch (op) {
-	case ISA_IS_EQ:
-		return at == 0;
-	case ISA_IS_NE:
-		return at != 0;
-	case ISA_IS_GT:
-		return at > 0;
-	case ISA_IS_GE:
-		return at >= 0;
-	case ISA_IS_LT:
-		return at < 0;
-	default:
-		return at <= 0;
-	}
-}
-
 /* at: the function at the first element. Below 2^52 everywhere: no overflow. */
 static void select_row(const struct nm_compute *c, int64_t at, float otherwise, float *row)
 {
@@ -33,7 +15,7 @@ static void select_row(const struct nm_compute *c, int64_t at, float otherwise, 
 		int64_t here = at + nm_at(idx, c->src1.step, inner);
 
 		for (uint32_t i = 0; i < n; i++, here += step)
-			if (!holds(c->op0, here))
+			if (!nm_holds(c->op0, here < 0, here == 0, here > 0))
 				row[i] = otherwise;
 		row += n;
 	} while (nm_next(idx, c->nest.count, inner));

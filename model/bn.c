@@ -10,9 +10,7 @@ static float sum(const struct nm_exec *x, const float *a, uint32_t n)
 {
 	float lanes[NM_LANES] = { 0 };
 
-	x->rows->reduce_init[ISA_CT_F32][ISA_ADD](lanes);
-	x->rows->reduce[ISA_CT_F32][ISA_ADD](lanes, a, n, 0);
-	x->rows->reduce_end[ISA_CT_F32][ISA_ADD](lanes);
+	nm_reduce_row(x, ISA_CT_F32, ISA_ADD, a, n, lanes);
 	return lanes[0];
 }
 

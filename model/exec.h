@@ -103,6 +103,25 @@ static inline ptrdiff_t nm_at(const uint32_t *idx, const int32_t *step, unsigned
 	return at;
 }
 
+/* Whether a comparison holds of a value that is below, equal to or above another; of a NaN: none of them. */
+static inline bool nm_holds(unsigned int op, bool below, bool equal, bool above)
+{
+	switch (op) {
+	case ISA_IS_EQ:
+		return equal;
+	case ISA_IS_NE:
+		return !equal;
+	case ISA_IS_GT:
+		return above;
+	case ISA_IS_GE:
+		return above || equal;
+	case ISA_IS_LT:
+		return below;
+	default:
+		return below || equal;
+	}
+}
+
 /* alu.c: value of a scalar operand for a partition, in the compute type. */
 uint64_t nm_scalar_value(const struct nm_exec *x, const struct nm_compute *c,
 			 const struct nm_scalar *s, unsigned int partition);
@@ -119,7 +138,9 @@ void nm_fetch_bits(const struct nm_exec *x, const struct nm_operand *o, const st
 		   unsigned int partition, void *out);
 void nm_put_bits(const struct nm_exec *x, const struct nm_operand *o, const struct nm_nest *nest,
 		 unsigned int partition, const void *in);
-/* reduce.c */
+/* reduce.c: n packed elements of a compute type, as REDUCE has them; the result is in lanes[0]. */
+void nm_reduce_row(const struct nm_exec *x, unsigned int ct, unsigned int op, const void *a,
+		   size_t n, void *lanes);
 void nm_exec_reduce(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_partition_reduce(struct nm_exec *x, const struct nm_compute *c);
 /* tensor.c */

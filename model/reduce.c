@@ -8,6 +8,14 @@
 
 #include "exec.h"
 
+void nm_reduce_row(const struct nm_exec *x, unsigned int ct, unsigned int op, const void *a,
+		   size_t n, void *lanes)
+{
+	x->rows->reduce_init[ct][op](lanes);
+	x->rows->reduce[ct][op](lanes, a, n, 0);
+	x->rows->reduce_end[ct][op](lanes);
+}
+
 /* Reduces the inner dims of the nest from src on; the result is in lanes[0]. */
 static void reduce_one(struct nm_exec *x, const struct nm_compute *c, const uint8_t *src,
 		       uint64_t *lanes)

@@ -15,9 +15,7 @@ static void finish(const struct nm_exec *x, const struct nm_compute *c, unsigned
 		nm_put(x, c->ct, &c->dst, &c->nest, p, row);
 		return;
 	}
-	x->rows->reduce_init[c->ct][op](lanes);
-	x->rows->reduce[c->ct][op](lanes, row, c->n, 0);
-	x->rows->reduce_end[c->ct][op](lanes);
+	nm_reduce_row(x, c->ct, op, row, c->n, lanes);
 	if (c->flags & ISA_F_ACCUM) {
 		x->rows->load[c->ct][o->dtype](&before, nm_operand_ptr(x, o, p), 0, 1);
 		x->rows->tt[c->ct][op](lanes, &before, lanes, 1);
@@ -60,18 +58,7 @@ void nm_exec_scalar_reduce(struct nm_exec *x, const struct nm_compute *c)
 
 static bool holds(unsigned int op, float a, float bound)
 {
-	switch (op) {
-	case ISA_IS_EQ:
-		return a == bound;
-	case ISA_IS_GT:
-		return a > bound;
-	case ISA_IS_GE:
-		return a >= bound;
-	case ISA_IS_LT:
-		return a < bound;
-	default:
-		return a <= bound;
-	}
+	return nm_holds(op, a<bound, a == bound, a> bound);
 }
 
 void nm_exec_range_select(struct nm_exec *x, const struct nm_compute *c)
