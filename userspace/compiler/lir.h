@@ -189,6 +189,22 @@ static inline uint64_t lir_quarter_ticks(uint32_t engine, uint64_t elems)
 	return elems * (engine == ISA_VECTOR ? 5 : 4);
 }
 
+/* The same of the tensor engine and columns of moving operands up to 16 bits: its clock has 2 where that has 1. */
+static inline uint64_t lir_matmul_quarter_ticks(int64_t columns)
+{
+	return (uint64_t)columns * 2;
+}
+
+/* The same of all DMA engines and runs of bytes. A run takes as long as so many bytes more; bytes of a
+ * partition, of 128, that they move in 12 ticks; see the model's figures for sources. */
+#define LIR_DMA_RUN_BYTES      138
+#define LIR_DMA_BYTES_12_TICKS 29
+static inline uint64_t lir_dma_quarter_ticks(int64_t runs, int64_t run_bytes)
+{
+	return (uint64_t)(runs * (run_bytes + LIR_DMA_RUN_BYTES)) * 48 /
+	       (LIR_DMA_BYTES_12_TICKS * ISA_PARTITIONS);
+}
+
 /* --- later stages ---------------------------------------------------------------------- */
 
 /* What an operation touches on chip: bytes [lo, hi) of a buffer in partitions [p0, p1). */

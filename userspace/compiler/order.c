@@ -22,11 +22,9 @@
 #define DMA_AGENT 5
 
 /* Ticks of 1/1.2 GHz, as lir_quarter_ticks() has quarters of. An instruction's access of memory, and the latency of a
- * transfer of 2 us; bytes of a partition that the DMA engines move in 12 ticks; see the model's
- * figures for sources. */
-#define ACCESS_TICKS	   60
-#define DMA_TICKS	   2400
-#define DMA_BYTES_12_TICKS 29
+ * transfer of 2 us; see the model's figures for sources. */
+#define ACCESS_TICKS 60
+#define DMA_TICKS    2400
 
 struct edge {
 	uint32_t to; /* operation that stays behind */
@@ -165,7 +163,7 @@ static uint64_t ticks_of(const struct lop *op)
 	uint64_t n;
 
 	if (isa_is_dma(op->opcode))
-		return dma_bytes(op) * 12 / DMA_BYTES_12_TICKS;
+		return dma_bytes(op) * 12 / LIR_DMA_BYTES_12_TICKS;
 	n = nci_max((int64_t)tile_elems(&op->dst), (int64_t)tile_elems(&op->src0));
 	return lir_quarter_ticks(op->engine, n) / 4 + ACCESS_TICKS;
 }

@@ -7,6 +7,10 @@
  * that it sees lies on chip, channels on the partitions. Every tap of the filter
  * is a matrix product: its weights are stationary, a strided walk of the window is
  * moving, and all taps and blocks of channels add up in PSUM.
+ *
+ * Few channels would leave most rows of the tensor engine idle. Then the partitions hold several copies
+ * of the window, each shifted to what another tap sees, and one product does as many taps at once:
+ * copies cost transfers and save products, choose_copies() weighs them.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,28 +19,13 @@
 
 #define WINDOW_BYTES  (40 << 10) /* of one block of channels; beyond: tap by tap */
 #define WINDOWS_BYTES (64 << 10) /* of all blocks of channels, kept for all blocks of results */
-#define FILTER_BYTES  (80 << 10) /* of a group's weights, kept */
-#define CHUNK_BYTES   (24 << 10) /* weights loaded at a time */
-
-struct conv {
-	struct eval ev;
-	struct plan plan;
-	struct image in;
-	struct filter filter;
-	int64_t images, out[2]; /* size of the result */
-	int64_t step[2], pad[2], dilation[2], taps[2];
-	int64_t k, m; /* channels of one group: contracted, resulting */
-	int64_t groups, group;
-	struct cut cut[3];
-	bool natural; /* weights as in memory, taps innermost: m is not */
-	bool gather; /* no window fits: every tap has its own tile */
-	/* Taps in a chunk of weights; chunks[m block][k block][chunk], of this group, if kept. */
-	int64_t chunk;
-	uint32_t *chunks;
-};
+#define BLOCKS_MIN    4
+#define AHEAD	      3 /* blocks whose windows are loaded before the block at hand is finished */
+#define AHEAD_BYTES   (64 << 10) /* of the windows of all these blocks */
 
 /* The block of the result at hand. */
 struct block {
+	int64_t group;
 	int64_t start[3], len[3]; /* images, rows, columns */
 	int64_t rows, columns; /* of the window */
 	uint32_t *windows; /* of each block of channels; NULL: loaded when needed */
@@ -82,182 +71,36 @@ void conv_cut(int64_t images, const int64_t *size, int64_t part_max, int64_t par
 	}
 }
 
-/* --- weights ----------------------------------------------------------------------------- */
-
-static int64_t n_taps(const struct conv *c)
-{
-	return c->taps[0] * c->taps[1];
-}
-
-static bool taps_contiguous(const struct conv *c)
-{
-	return (c->filter.tap_stride[1] == 1 || c->taps[1] == 1) &&
-	       (c->filter.tap_stride[0] == c->taps[1] || c->taps[0] == 1);
-}
-
-/* Taps t0 .. t0 + nt - 1 of the filter, in memory's order, transposed: [m][k][tap] to [k][tap][m]. */
-static void load_filter_transposed(struct conv *c, uint32_t buf, int64_t k0, int64_t nk, int64_t m0,
-				   int64_t nm, int64_t t0, int64_t nt)
-{
-	const struct filter *f = &c->filter;
-	int64_t group = ISA_PSUM_BANK_BYTES / f->elem / nm;
-	struct lstep dims[3] = {
-		{ nm, f->m_stride * f->elem, 0 },
-		{ nk, f->k_stride * f->elem, nt * f->elem },
-		{ nt, f->elem, f->elem },
-	};
-	uint32_t rows = lir_buf(c->ev.lir, ISA_SPACE_SBUF, (uint64_t)(nk * nt * f->elem));
-
-	lir_load(c->ev.lir, rows, 0, 0, f->slot,
-		 (k0 * f->k_stride + m0 * f->m_stride + t0) * f->elem, f->elem, 1, 3, dims);
-	for (int64_t t = 0; t < nt; t += group) {
-		int64_t n = nci_min(group, nt - t);
-		uint32_t bank = lir_buf(c->ev.lir, ISA_SPACE_PSUM, (uint64_t)(n * nm * f->elem));
-
-		for (int64_t i = 0; i < n; i++)
-			panel_transpose(c->ev.lir,
-					lir_row(bank, f->dtype, (uint32_t)nk,
-						(uint32_t)(i * nm * f->elem), (uint32_t)nm),
-					lir_tile(rows, f->dtype, (uint32_t)nm,
-						 (uint32_t)((t + i) * f->elem), 1, &nk, &nt));
-		panel_evict(&c->ev, ISA_CT_BITS,
-			    lir_row(buf, f->dtype, (uint32_t)nk, (uint32_t)(t * nm * f->elem),
-				    (uint32_t)(n * nm)),
-			    lir_row(bank, f->dtype, (uint32_t)nk, 0, (uint32_t)(n * nm)), n * nm);
-	}
-}
-
-/* [k][m][tap], for filters that have k outside m in memory. */
-static void load_filter_natural(struct conv *c, uint32_t buf, int64_t k0, int64_t nk, int64_t m0,
-				int64_t nm, int64_t t0, int64_t nt)
-{
-	const struct filter *f = &c->filter;
-	struct lstep dims[3] = {
-		{ nk, f->k_stride * f->elem, 0 },
-		{ nm, f->m_stride * f->elem, nt * f->elem },
-		{ nt, f->elem, f->elem },
-	};
-
-	lir_load(c->ev.lir, buf, 0, 0, f->slot,
-		 (k0 * f->k_stride + m0 * f->m_stride + t0) * f->elem, f->elem, 1, 3, dims);
-}
-
-/* The same as the transposed one by single elements or, where m is contiguous, rows. */
-static void load_filter_plain(struct conv *c, uint32_t buf, int64_t k0, int64_t nk, int64_t m0,
-			      int64_t nm, int64_t t0, int64_t nt)
-{
-	const struct filter *f = &c->filter;
-
-	for (int64_t t = t0; t < t0 + nt;) {
-		int64_t row = t / c->taps[1], column = t % c->taps[1];
-		int64_t n = nci_min(c->taps[1] - column, t0 + nt - t);
-		struct lstep dims[3] = {
-			{ nk, f->k_stride * f->elem, 0 },
-			{ n, f->tap_stride[1] * f->elem, nm * f->elem },
-			{ nm, f->m_stride * f->elem, f->elem },
-		};
-
-		lir_load(c->ev.lir, buf, 0, (uint32_t)((t - t0) * nm * f->elem), f->slot,
-			 (k0 * f->k_stride + m0 * f->m_stride + row * f->tap_stride[0] +
-			  column * f->tap_stride[1]) *
-				 f->elem,
-			 f->elem, 1, 3, dims);
-		t += n;
-	}
-}
-
-static uint32_t load_chunk(struct conv *c, int64_t k0, int64_t nk, int64_t m0, int64_t nm,
-			   int64_t t0, int64_t nt)
-{
-	const struct filter *f = &c->filter;
-	uint32_t buf = lir_buf(c->ev.lir, ISA_SPACE_SBUF, (uint64_t)(nt * nm * f->elem));
-
-	k0 += f->flip ? c->group * c->k : 0;
-	m0 += f->flip ? 0 : c->group * c->m;
-	if (c->natural)
-		load_filter_natural(c, buf, k0, nk, m0, nm, t0, nt);
-	else if (f->m_stride > 1 && taps_contiguous(c) && nk * nt * f->elem <= CHUNK_BYTES &&
-		 nk * nm * nt > 512)
-		load_filter_transposed(c, buf, k0, nk, m0, nm, t0, nt);
-	else
-		load_filter_plain(c, buf, k0, nk, m0, nm, t0, nt);
-	return buf;
-}
-
-/* Taps of one chunk, so that neither the chunk nor what it is transposed from is too large. */
-static int64_t chunk_taps(const struct conv *c)
-{
-	int64_t widest = nci_max(nci_min(c->m, ISA_MATMUL_M_MAX), nci_min(c->k, ISA_PARTITIONS));
-
-	return nci_min(n_taps(c), nci_max(1, CHUNK_BYTES / (widest * c->filter.elem)));
-}
-
-static int64_t chunk_index(const struct conv *c, int64_t m0, int64_t k0, int64_t t0)
-{
-	int64_t k_blocks = nci_ceil_div(c->k, ISA_PARTITIONS);
-	int64_t chunks = nci_ceil_div(n_taps(c), c->chunk);
-
-	return (m0 / ISA_MATMUL_M_MAX * k_blocks + k0 / ISA_PARTITIONS) * chunks + t0 / c->chunk;
-}
-
-static int64_t filter_bytes(const struct conv *c)
-{
-	return nci_ceil_div(c->k, ISA_PARTITIONS) * n_taps(c) * c->m * c->filter.elem;
-}
-
-/* Weights of the group that the loops enter: none loaded yet. */
-static void open_filter(struct conv *c)
-{
-	int64_t n = chunk_index(c, c->m - 1, c->k - 1, n_taps(c) - 1) + 1;
-
-	c->chunks = NULL;
-	if (filter_bytes(c) > FILTER_BYTES)
-		return;
-	c->chunks = nci_alloc(c->ev.ctx, (size_t)n * sizeof(*c->chunks));
-	for (int64_t i = 0; i < n; i++)
-		c->chunks[i] = LIR_NONE;
-}
-
-/* Weights of tap t of a chunk of nt taps, as stationary operand. */
-static struct ltile stationary(const struct conv *c, uint32_t chunk, int64_t nk, int64_t nm,
-			       int64_t t, int64_t nt)
-{
-	if (c->natural)
-		return lir_tile(chunk, c->filter.dtype, (uint32_t)nk,
-				(uint32_t)(t * c->filter.elem), 1, &nm, &nt);
-	return lir_row(chunk, c->filter.dtype, (uint32_t)nk, (uint32_t)(t * nm * c->filter.elem),
-		       (uint32_t)nm);
-}
-
-static uint32_t need_chunk(struct conv *c, int64_t k0, int64_t nk, int64_t m0, int64_t nm,
-			   int64_t t0, int64_t nt)
-{
-	uint32_t *kept = c->chunks ? &c->chunks[chunk_index(c, m0, k0, t0)] : NULL;
-	uint32_t buf;
-
-	if (kept && *kept != LIR_NONE)
-		return *kept;
-	buf = load_chunk(c, k0, nk, m0, nm, t0, nt);
-	if (kept)
-		*kept = buf;
-	return buf;
-}
-
 /* --- the input ------------------------------------------------------------------------------ */
 
+/* The window has only the rows that the block sees: all taps of a column are among its copies. */
+static bool rows_apart(const struct conv *c)
+{
+	return c->copies[0] == c->taps[0];
+}
+
+/* Rows or columns of the window of so many of the result. */
 static int64_t window_size(const struct conv *c, uint32_t i, int64_t len)
 {
-	return (len - 1) * c->step[i] + (c->taps[i] - 1) * c->dilation[i] + 1;
+	int64_t last = (conv_passes(c, i) - 1) * c->copies[i];
+
+	if (i == 0 && rows_apart(c))
+		return len;
+	return (len - 1) * c->step[i] + last * c->dilation[i] + 1;
 }
 
 static uint32_t load_window(struct conv *c, const struct block *b, int64_t k0, int64_t nk)
 {
+	struct grid_copies copies = { { c->copies[0], c->copies[1] },
+				      { c->dilation[0], c->dilation[1] } };
 	struct grid_axis axis[2];
 
 	for (uint32_t i = 0; i < 2; i++)
-		axis[i] = (struct grid_axis){ i ? b->columns : b->rows, 1,
+		axis[i] = (struct grid_axis){ i ? b->columns : b->rows,
+					      i == 0 && rows_apart(c) ? c->step[0] : 1,
 					      b->start[1 + i] * c->step[i] - c->pad[i] };
-	return grid_load(&c->ev, &c->in, c->group * c->k + k0, nk, b->start[0], b->len[0], axis);
+	return grid_load(&c->ev, &c->in, b->group * c->k + k0, nk, b->start[0], b->len[0], axis,
+			 &copies);
 }
 
 static uint32_t load_tap(struct conv *c, const struct block *b, int64_t k0, int64_t nk,
@@ -269,39 +112,35 @@ static uint32_t load_tap(struct conv *c, const struct block *b, int64_t k0, int6
 		axis[i] = (struct grid_axis){ b->len[1 + i], c->step[i],
 					      b->start[1 + i] * c->step[i] - c->pad[i] +
 						      tap[i] * c->dilation[i] };
-	return grid_load(&c->ev, &c->in, c->group * c->k + k0, nk, b->start[0], b->len[0], axis);
+	return grid_load(&c->ev, &c->in, b->group * c->k + k0, nk, b->start[0], b->len[0], axis,
+			 NULL);
 }
 
 static uint32_t need_window(struct conv *c, const struct block *b, int64_t k0, int64_t nk)
 {
-	uint32_t *kept = b->windows ? &b->windows[k0 / ISA_PARTITIONS] : NULL;
-	uint32_t buf;
-
 	if (c->gather)
 		return LIR_NONE;
-	if (kept && *kept != LIR_NONE)
-		return *kept;
-	buf = load_window(c, b, k0, nk);
-	if (kept)
-		*kept = buf;
-	return buf;
+	return b->windows ? b->windows[k0 / ISA_PARTITIONS] : load_window(c, b, k0, nk);
 }
 
-/* The moving operand: what the part sees of the window through one tap. */
+/* The moving operand: what the part sees of the window through the taps of one product. */
 static struct ltile moving(const struct conv *c, const struct block *b, const struct part *part,
-			   uint32_t window, int64_t nk, const int64_t *tap)
+			   uint32_t window, int64_t nk, const struct taps *taps)
 {
 	int64_t rows = c->gather ? b->len[1] : b->rows;
 	int64_t columns = c->gather ? b->len[2] : b->columns, h = part->start[1],
 		w = part->start[2];
-	int64_t step[3] = { rows * columns, c->gather ? columns : c->step[0] * columns,
-			    c->gather ? 1 : c->step[1] };
+	int64_t step[3] = { rows * columns, columns, 1 };
 
 	if (!c->gather) {
-		h = h * c->step[0] + tap[0] * c->dilation[0];
-		w = w * c->step[1] + tap[1] * c->dilation[1];
+		if (!rows_apart(c)) {
+			step[1] *= c->step[0];
+			h = h * c->step[0] + taps->first[0] * c->dilation[0];
+		}
+		step[2] = c->step[1];
+		w = w * c->step[1] + taps->first[1] * c->dilation[1];
 	}
-	return lir_tile(window, c->in.dtype, (uint32_t)nk,
+	return lir_tile(window, c->in.dtype, (uint32_t)(nk * taps->count[0] * taps->count[1]),
 			(uint32_t)(((part->start[0] * rows + h) * columns + w) * c->in.elem), 3,
 			part->len, step);
 }
@@ -330,16 +169,16 @@ static uint32_t cut_parts(const struct conv *c, const struct block *b, struct pa
 	return n;
 }
 
-static void multiply_tap(struct conv *c, const struct block *b, struct part *parts,
-			 uint32_t n_parts, uint32_t window, struct ltile weights, int64_t nk,
-			 const int64_t *tap, bool first)
+static void multiply_taps(struct conv *c, const struct block *b, struct part *parts,
+			  uint32_t n_parts, uint32_t window, struct ltile weights, int64_t nk,
+			  const struct taps *taps, bool first)
 {
 	panel_stationary(c->ev.lir, weights);
 	for (uint32_t i = 0; i < n_parts; i++)
 		panel_matmul(c->ev.lir,
 			     lir_row(parts[i].bank, ISA_FP32, weights.count[ISA_TILE_DIMS - 1], 0,
 				     (uint32_t)parts[i].columns),
-			     moving(c, b, &parts[i], window, nk, tap), !first);
+			     moving(c, b, &parts[i], window, nk, taps), !first);
 }
 
 /* All taps of one block of channels. */
@@ -347,21 +186,23 @@ static void multiply_channels(struct conv *c, const struct block *b, struct part
 			      uint32_t n_parts, int64_t k0, int64_t nk, int64_t m0, int64_t nm)
 {
 	uint32_t window = need_window(c, b, k0, nk);
-	int64_t taps = n_taps(c);
+	int64_t passes = conv_passes(c, 0) * conv_passes(c, 1);
 
-	for (int64_t t0 = 0; t0 < taps; t0 += c->chunk) {
-		int64_t nt = nci_min(c->chunk, taps - t0);
-		uint32_t chunk = need_chunk(c, k0, nk, m0, nm, t0, nt);
+	for (int64_t p0 = 0; p0 < passes; p0 += c->chunk) {
+		int64_t np = nci_min(c->chunk, passes - p0);
+		uint32_t chunk = conv_need_chunk(c, k0, m0, p0);
 
-		for (int64_t t = t0; t < t0 + nt; t++) {
-			int64_t at = c->filter.flip ? taps - 1 - t : t;
-			int64_t tap[2] = { at / c->taps[1], at % c->taps[1] };
+		conv_next_chunk(c, k0, m0, p0);
+		for (int64_t p = p0; p < p0 + np; p++) {
+			/* Weights come in the order that they have in memory. */
+			struct taps taps = conv_taps(
+				c, c->filter.flip && !conv_copied(c) ? passes - 1 - p : p);
 
 			if (c->gather)
-				window = load_tap(c, b, k0, nk, tap);
-			multiply_tap(c, b, parts, n_parts, window,
-				     stationary(c, chunk, nk, nm, t - t0, nt), nk, tap,
-				     k0 == 0 && t == 0);
+				window = load_tap(c, b, k0, nk, taps.first);
+			multiply_taps(c, b, parts, n_parts, window,
+				      conv_stationary(c, chunk, nk, nm, p, p0, np), nk, &taps,
+				      k0 == 0 && p == 0);
 		}
 	}
 }
@@ -383,7 +224,7 @@ static void finish(struct conv *c, const struct block *b, const struct part *par
 			    parts[i].columns);
 	ev->start[0] = b->start[0];
 	ev->len[0] = b->len[0];
-	ev->start[1] = c->group * c->m + m0;
+	ev->start[1] = b->group * c->m + m0;
 	ev->len[1] = nm;
 	for (uint32_t i = 0; i < 2; i++) {
 		ev->start[2 + i] = b->start[1 + i];
@@ -395,21 +236,69 @@ static void finish(struct conv *c, const struct block *b, const struct part *par
 	eval_stores(ev, false);
 }
 
-/* One block of the result, all its channels of one group. */
-static void conv_block(struct conv *c, struct block *b)
+/* The block of that number: groups outermost, then images, rows, columns. False: there is none. */
+static bool block_at(const struct conv *c, int64_t index, struct block *b)
 {
-	int64_t k_blocks = nci_ceil_div(c->k, ISA_PARTITIONS);
-	int64_t window;
+	*b = (struct block){ 0 };
+	for (uint32_t d = 3; d-- > 0;) {
+		int64_t n = nci_ceil_div(c->cut[d].count, c->cut[d].block);
 
+		b->start[d] = index % n * c->cut[d].block;
+		b->len[d] = nci_min(c->cut[d].block, c->cut[d].count - b->start[d]);
+		index /= n;
+	}
+	b->group = index;
 	b->rows = window_size(c, 0, b->len[1]);
 	b->columns = window_size(c, 1, b->len[2]);
-	window = b->len[0] * b->rows * b->columns * c->in.elem;
-	b->windows = NULL;
-	if (!c->gather && window * k_blocks <= WINDOWS_BYTES) {
-		b->windows = nci_alloc(c->ev.ctx, (size_t)k_blocks * sizeof(*b->windows));
-		for (int64_t i = 0; i < k_blocks; i++)
-			b->windows[i] = LIR_NONE;
+	return index < c->groups;
+}
+
+static int64_t windows_bytes(const struct conv *c, const struct block *b)
+{
+	int64_t k_blocks = nci_ceil_div(c->k, ISA_PARTITIONS);
+
+	return b->len[0] * b->rows * b->columns * c->in.elem * k_blocks;
+}
+
+/* Loads the windows of the block if they are to be kept at all. */
+static void open_block(struct conv *c, struct block *b)
+{
+	int64_t k_blocks = nci_ceil_div(c->k, ISA_PARTITIONS);
+
+	if (c->gather || b->windows || windows_bytes(c, b) > WINDOWS_BYTES)
+		return;
+	b->windows = nci_alloc(c->ev.ctx, (size_t)k_blocks * sizeof(*b->windows));
+	for (int64_t i = 0; i < k_blocks; i++) {
+		int64_t k0 = i * ISA_PARTITIONS;
+
+		b->windows[i] = load_window(c, b, k0, nci_min(ISA_PARTITIONS, c->k - k0));
 	}
+}
+
+/* Blocks under way: queue[0] is at hand, as many more as n says are loaded ahead. */
+struct queue {
+	struct block at[1 + AHEAD];
+	uint32_t n, ahead;
+	int64_t next; /* number of the first block behind */
+};
+
+static void refill(struct conv *c, struct queue *q)
+{
+	while (q->n <= q->ahead && block_at(c, q->next, &q->at[q->n])) {
+		q->n++;
+		q->next++;
+	}
+}
+
+/*
+ * Results of the block at hand, all channels of its group. Windows of the blocks ahead are loaded before its
+ * results are finished: else engines that clear their frames and issue their transfers would first wait
+ * for these.
+ */
+static void conv_block(struct conv *c, struct queue *q)
+{
+	struct block *b = &q->at[0];
+
 	for (int64_t m0 = 0; m0 < c->m; m0 += ISA_MATMUL_M_MAX) {
 		int64_t nm = nci_min(ISA_MATMUL_M_MAX, c->m - m0);
 		struct part parts[CONV_BANKS];
@@ -421,28 +310,29 @@ static void conv_block(struct conv *c, struct block *b)
 		for (int64_t k0 = 0; k0 < c->k; k0 += ISA_PARTITIONS)
 			multiply_channels(c, b, parts, n, k0, nci_min(ISA_PARTITIONS, c->k - k0),
 					  m0, nm);
+		for (uint32_t i = 1; i < q->n; i++)
+			open_block(c, &q->at[i]);
 		finish(c, b, parts, n, m0, nm);
 	}
 }
 
 static void conv_loops(struct conv *c)
 {
-	int64_t i[3];
+	struct queue q = { 0 };
 
-	for (c->group = 0; c->group < c->groups; c->group++) {
-		open_filter(c);
-		for (i[0] = 0; i[0] < c->images; i[0] += c->cut[0].block)
-			for (i[1] = 0; i[1] < c->out[0]; i[1] += c->cut[1].block)
-				for (i[2] = 0; i[2] < c->out[1]; i[2] += c->cut[2].block) {
-					struct block b = { 0 };
-
-					for (uint32_t d = 0; d < 3; d++) {
-						b.start[d] = i[d];
-						b.len[d] = nci_min(c->cut[d].block,
-								   c->cut[d].count - i[d]);
-					}
-					conv_block(c, &b);
-				}
+	refill(c, &q);
+	q.ahead =
+		(uint32_t)nci_min(AHEAD, nci_max(0, AHEAD_BYTES / windows_bytes(c, &q.at[0]) - 1));
+	c->group = -1;
+	for (; q.n; q.n--) {
+		refill(c, &q);
+		open_block(c, &q.at[0]);
+		if (q.at[0].group != c->group) {
+			c->group = q.at[0].group;
+			conv_open_filter(c);
+		}
+		conv_block(c, &q);
+		memmove(&q.at[0], &q.at[1], AHEAD * sizeof(q.at[0]));
 	}
 }
 
@@ -451,6 +341,11 @@ static void choose_cut(struct conv *c)
 {
 	int64_t part, parts = CONV_BANKS;
 
+	/* Where blocks are whole images, so that more of them need no more of the input: several. */
+	conv_cut(c->images, c->out, CONV_BANK_COLUMNS, parts, c->cut);
+	while (parts > 1 && c->cut[0].part * parts * BLOCKS_MIN > c->images &&
+	       c->cut[1].part == c->out[0])
+		parts--;
 	for (part = CONV_BANK_COLUMNS; part >= 32; parts > 1 ? parts-- : (part /= 2)) {
 		conv_cut(c->images, c->out, part, parts, c->cut);
 		if (c->cut[0].block * window_size(c, 0, c->cut[1].block) *
@@ -459,7 +354,73 @@ static void choose_cut(struct conv *c)
 			return;
 	}
 	c->gather = true;
+	c->copies[0] = 1;
+	c->copies[1] = 1;
 	conv_cut(c->images, c->out, CONV_BANK_COLUMNS, 1, c->cut);
+}
+
+/* --- copies ---------------------------------------------------------------------------------------- */
+
+/* What loading all windows takes. */
+static uint64_t load_cost(const struct conv *c)
+{
+	int64_t planes = c->images * c->k * c->copies[0] * c->copies[1];
+	int64_t rows = window_size(c, 0, c->out[0]);
+	int64_t bytes = window_size(c, 1, c->out[1]) * c->in.elem;
+	bool aligned = !conv_copied(c) || c->k % ISA_PART_QUANTUM == 0;
+
+	if (grid_rows_short(&c->in) && aligned)
+		return lir_dma_quarter_ticks(planes, rows * bytes);
+	return lir_dma_quarter_ticks(planes * rows, bytes);
+}
+
+/* What the whole result takes with so many copies: the longer of products and transfers, in quarters of a
+ * tick. */
+static uint64_t copies_cost(struct conv *c, int64_t rows, int64_t columns)
+{
+	int64_t out_bytes = c->out[1] * isa_dtype_bytes(c->ev.vals[0].dtype), products;
+	uint64_t store = lir_dma_quarter_ticks(c->images * c->m * c->out[0], out_bytes);
+
+	c->copies[0] = rows;
+	c->copies[1] = columns;
+	products = conv_passes(c, 0) * conv_passes(c, 1) * nci_ceil_div(c->m, ISA_MATMUL_M_MAX);
+	return (uint64_t)nci_max(
+		(int64_t)lir_matmul_quarter_ticks(products * c->images * c->out[0] * c->out[1]),
+		(int64_t)(load_cost(c) + store));
+}
+
+static bool copies_fit(const struct conv *c, int64_t rows, int64_t columns)
+{
+	int64_t passes = nci_ceil_div(c->taps[0], rows) * nci_ceil_div(c->taps[1], columns);
+
+	/* So that the taps that are left at the filter's end belong to the first copies: */
+	if (rows > 1 && columns > 1 && rows < c->taps[0])
+		return false;
+	return rows * columns * c->k <= ISA_PARTITIONS && conv_chunk_fits(c, passes);
+}
+
+/* Of what fits, what takes the least; of equals, the fewest copies. */
+static void choose_copies(struct conv *c)
+{
+	int64_t best[2] = { 1, 1 };
+	uint64_t least = copies_cost(c, 1, 1);
+
+	for (int64_t rows = 1; rows <= nci_min(c->taps[0], ISA_PARTITIONS); rows++)
+		for (int64_t columns = 1; columns <= nci_min(c->taps[1], ISA_PARTITIONS);
+		     columns++) {
+			uint64_t cost;
+
+			if (!copies_fit(c, rows, columns))
+				continue;
+			cost = copies_cost(c, rows, columns);
+			if (cost < least) {
+				least = cost;
+				best[0] = rows;
+				best[1] = columns;
+			}
+		}
+	c->copies[0] = best[0];
+	c->copies[1] = best[1];
 }
 
 static void make_plan(struct conv *c, const struct group *group)
@@ -525,8 +486,8 @@ void nci_conv(struct legal *legal, struct lir *lir, struct group *group)
 				    origin->conv.padding[i];
 	}
 	make_plan(c, group);
+	choose_copies(c);
 	choose_cut(c);
-	c->chunk = chunk_taps(c);
-	c->natural = taps_contiguous(c) && c->filter.m_stride < c->filter.k_stride;
+	conv_set_filter(c);
 	conv_loops(c);
 }

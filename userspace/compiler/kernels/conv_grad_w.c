@@ -59,7 +59,7 @@ static uint32_t load_x(struct grad_w *g, const struct pass *p, const struct plac
 		axis[i].shift = b->start[1 + i] * g->step[i] - g->pad[i] + tap0[i] * g->dilation[i];
 	}
 	return grid_load(&g->ev, &g->x, g->group * g->ci + p->c0, p->nc, b->start[0], b->len[0],
-			 axis);
+			 axis, NULL);
 }
 
 /* A part of a grid, h and w being the first row and column, through steps. */
@@ -174,7 +174,7 @@ static void multiply_block(struct grad_w *g, struct pass *p, const struct place 
 	for (uint32_t d = 0; d < 2; d++)
 		whole[d] = (struct grid_axis){ block->len[1 + d], 1, block->start[1 + d] };
 	dy = grid_load(&g->ev, &g->dy, g->group * g->co + p->m0, p->nm, block->start[0],
-		       block->len[0], whole);
+		       block->len[0], whole, NULL);
 	if (!g->gather)
 		window = load_x(g, p, block, p->tap0, false, axis);
 	for (i[0] = 0; i[0] < block->len[0]; i[0] += g->cut[0].part)
