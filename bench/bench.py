@@ -40,8 +40,12 @@ def parse(names: list[str]) -> argparse.Namespace:
     parser.add_argument("--round-ms", type=float, default=100, help="shortest round, in ms (default 100)")
     parser.add_argument("--history", nargs="?", const="", metavar="FILE",
                         help="compare with the runs in FILE and add this one (default: see history.py)")  # fmt: skip
+    parser.add_argument("--where", type=int, metavar="RUNS", help="instead: where neuron's time goes, over RUNS runs")
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)  # a case, for --where
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"only these cases, of {', '.join(names)}")
     args = parser.parse_args()
+    if args.where is not None and args.where < 1:
+        parser.error(f"--where {args.where}: at least one run")
     for name in args.cases:
         if name not in names:
             parser.error(f"no case '{name}'; there are {', '.join(names)}")
@@ -205,6 +209,22 @@ def measure(name: str, rounds: int, seconds: float) -> dict[str, Any]:
     return result | {"ratio": result["neuron_median_s"] / result["cpu_median_s"], "device_s": device_s}
 
 
+def where_it_goes() -> None:
+    """The table of where.py, or one case of it."""
+    if args.alone:
+        run = CASES[args.cases[0]]("neuron")
+        print(json.dumps(where.host_parts(run, torch.get_device_module("neuron"), args.where)))
+        return
+    print(where.head())
+    results = []
+    for name in args.cases or [name for name in CASES if not name.endswith("_dispatch")]:
+        command = [__file__, "--threads", str(threads), "--alone", "--where", str(args.where), name]
+        results.append({"name": name} | where.measure(command, args.where))
+        print(where.row(name, results[-1]), flush=True)
+    for result in results:
+        print(json.dumps(result))
+
+
 def human(seconds: float) -> str:
     """Seconds in a unit that suits them."""
     for unit, size in (("s", 1), ("ms", 1e-3), ("us", 1e-6)):
@@ -226,6 +246,9 @@ def main() -> None:
     """Measure, then print the table and the JSON lines."""
     neuron = torch.get_device_module("neuron")
     neuron.set_fallback("error")
+    if args.where:
+        where_it_goes()
+        return
     facts = neuron.get_device_properties()
     print(f"{threads} processors; {facts.name}{', virtual' if facts.virtual else ''}, {facts.transport} transport")
     print(f"{'':20} {'CPU: median (spread)':32} {'neuron: median (spread)':32} {'ratio':>8} {'device':>10}")
@@ -254,6 +277,7 @@ import torch  # noqa: E402
 sys.path.insert(0, str(Path(__file__).parent))
 import history  # noqa: E402
 import models  # noqa: E402
+import where  # noqa: E402
 
 torch.set_num_threads(threads)
 

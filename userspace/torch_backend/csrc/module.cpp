@@ -7,6 +7,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "aten/Fallback.h"
+#include "graph/HostTimes.h"
 #include "graph/Image.h"
 #include "graph/Op.h"
 #include "runtime/Allocator.h"
@@ -55,6 +56,9 @@ py::dict stats(c10::DeviceIndex device, bool reset)
   d["to_host_bytes"] = s.to_host_bytes;
   d["programs"] = programs.programs;
   d["program_cache_hits"] = programs.hits;
+  const auto times = hostTimes();
+  d["compile_ns"] = times.compile;
+  d["launch_ns"] = times.launch;
   return d;
 }
 
@@ -107,6 +111,7 @@ PYBIND11_MODULE(_C, m)
   });
   m.def("launch_image",
         [](const py::bytes &image, const std::vector<at::Tensor> &tensors) { launchImage(image, tensors); });
+  m.def("time_launches", &timeLaunches);
   m.def("set_fallback", &setFallback);
   m.def("fallback_mode", &fallbackModeName);
   m.def("fallback_counts", &fallbackCounts);

@@ -202,10 +202,17 @@ def stats(device: _Device = None, reset: bool = False) -> dict[str, Any]:
     """What this process's launches did on a device.
 
     launches; instructions completed by engine; device_ns, the time that launches took as the device
-    timed them; dma_bytes moved by programs; bytes copied to_device and to_host; programs in the cache.
+    timed them; dma_bytes moved by programs; bytes copied to_device and to_host; programs in the cache,
+    of all devices; compile_ns, the host's time in making and loading programs, of all devices and never
+    reset; launch_ns, the same in handing over launches, while time_launches(True).
     Waits for nothing: synchronize() first.
     """
     return _C.stats(_index(device), reset)
+
+
+def time_launches(on: bool) -> None:
+    """Whether stats() counts launch_ns, at the price of reading the clock twice a launch."""
+    _C.time_launches(on)
 
 
 def fallback_counts() -> dict[str, int]:

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "Op.h"
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
@@ -15,6 +17,7 @@
 
 #include "../runtime/Allocator.h"
 #include "../runtime/Stream.h"
+#include "HostTimes.h"
 
 namespace neuron {
 namespace {
@@ -42,7 +45,14 @@ struct Cache {
   std::mutex mutex;
   std::unordered_map<Key, Entry, KeyHash> entries;
   uint64_t hits = 0, compiled = 0;
+  std::atomic<uint64_t> compileNs = 0, launchNs = 0;
+  std::atomic<bool> timed = false;
 };
+
+uint64_t nowNs()
+{
+  return static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
 
 // Never destroyed: launches may come as late as a destructor.
 Cache &cache()
@@ -277,11 +287,13 @@ void Op::run(c10::function_ref<void(Graph &)> build)
   }
   if (!program) {
     Entry entry;
+    const uint64_t from = nowNs();
     try {
       entry.program = compile(build);
     } catch (const NotNative &error) {
       entry.why = error.text;
     }
+    all.compileNs += nowNs() - from;
     std::lock_guard<std::mutex> lock(all.mutex);
     all.compiled++;
     const auto [it, fresh] = all.entries.emplace(key_, entry);
@@ -291,7 +303,13 @@ void Op::run(c10::function_ref<void(Graph &)> build)
       throw NotNative(it->second.why);
     program = it->second.program;
   }
-  launch(program);
+  if (all.timed.load(std::memory_order_relaxed)) {
+    const uint64_t from = nowNs();
+    launch(program);
+    all.launchNs += nowNs() - from;
+  } else {
+    launch(program);
+  }
   for (const auto &result : results_)
     if (result.wanted.defined())
       result.wanted.copy_(result.tensor);
@@ -396,6 +414,16 @@ CacheStats cacheStats()
   auto &all = cache();
   std::lock_guard<std::mutex> lock(all.mutex);
   return {all.entries.size(), all.hits, all.compiled};
+}
+
+HostTimes hostTimes()
+{
+  return {cache().compileNs, cache().launchNs};
+}
+
+void timeLaunches(bool on)
+{
+  cache().timed = on;
 }
 
 }  // namespace neuron
