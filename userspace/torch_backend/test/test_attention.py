@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scaled_dot_product_attention and the modules that are made of it, forward and backward, against the CPU.
+
+The CPU computes in float64, on the operands that the device has. The kernel rounds the exponentials, and the
+slopes of the gradient, to the operands' dtype before it multiplies; sums are fp32. So an error is up to a few
+roundings of the largest element of a result: bounds are in units of it. In fp32 functions and sums over up to
+some hundred keys make more of it than the roundings: 1e-5.
+"""
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from test_ops import ids, values
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+DTYPES = [torch.float32, torch.bfloat16, torch.float16]
+# Of the largest element: eps is the distance between 1 and the next number.
+BOUND = {torch.float32: 1e-5, torch.bfloat16: 4 * 2**-8, torch.float16: 4 * 2**-11}
+
+
+def attend(q: Any, k: Any, v: Any, weights: Any, **how: Any) -> list[Any]:
+    """Result, and the gradients by q, k and v for that of the result."""
+    q, k, v = (t.detach().requires_grad_() for t in (q, k, v))
+    y = F.scaled_dot_product_attention(q, k, v, **how)
+    y.backward(weights)
+    return [y.detach(), q.grad, k.grad, v.grad]
+
+
+def close(actual: Any, expected: Any, dtype: Any) -> None:
+    for name, one, other in zip(("y", "dq", "dk", "dv"), actual, expected, strict=True):
+        assert one.dtype == dtype and one.shape == other.shape
+        error = (one.cpu().double() - other).abs().max().item()
+        limit = BOUND[dtype] * other.abs().max().item()
+        assert error <= limit, f"{name}: error {error:.3g}, limit {limit:.3g}"
+
+
+def check(q: Any, k: Any, v: Any, mask: Any = None, **how: Any) -> None:
+    weights = values(q.dtype, *q.shape[:-1], v.shape[-1])
+    wide = mask.double() if mask is not None and mask.dtype != torch.bool else mask
+    expected = attend(*(t.double() for t in (q, k, v, weights)), attn_mask=wide, **how)
+    device = mask.to("neuron") if mask is not None else None
+    actual = attend(*(t.to("neuron") for t in (q, k, v, weights)), attn_mask=device, **how)
+    close(actual, expected, q.dtype)
+
+
+def heads(dtype: Any, batch: int, heads: int, length: int, width: int) -> Any:
+    """As a projection of a layer leaves them: heads beside each other in memory."""
+    return values(dtype, batch, length, heads * width).view(batch, length, heads, width).transpose(1, 2)
+
+
+SHAPES = {
+    "one": dict(q=(1, 1, 1, 8), k=(1, 1, 1, 8)),
+    "plain": dict(q=(2, 3, 40, 16), k=(2, 3, 40, 16)),
+    "cross": dict(q=(2, 2, 33, 24), k=(2, 2, 140, 24)),
+    "wide": dict(q=(1, 2, 130, 128), k=(1, 2, 130, 128)),
+    "value": dict(q=(1, 2, 20, 32), k=(1, 2, 30, 32), width=48),
+    "keys": dict(q=(1, 1, 20, 32), k=(1, 1, 1100, 32)),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, **ids)
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_attention(name, causal, dtype):
+    shape = SHAPES[name]
+    k = shape["k"]
+    v = heads(dtype, *k[:3], shape.get("width", k[3]))
+    check(heads(dtype, *shape["q"]), heads(dtype, *k), v, is_causal=causal)
+
+
+@pytest.mark.parametrize("shape", [(24, 16), (3, 24, 16), (2, 1, 3, 24, 16)], ids=str)
+def test_dimensions(shape):
+    check(*(values(torch.float32, *shape) for _ in range(3)), is_causal=True, scale=0.3)
+
+
+def test_result_lies_as_the_queries():
+    q = heads(torch.bfloat16, 2, 4, 16, 8).to("neuron")
+    y = F.scaled_dot_product_attention(q, q, q)
+    assert y.stride() == q.stride() and y.transpose(1, 2).is_contiguous()
+
+
+MASKS = {"full": (2, 3, 20, 30), "rows": (2, 1, 1, 30), "plane": (20, 30), "column": (1, 1, 20, 1)}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], **ids)
+@pytest.mark.parametrize("kind", ["bool", "added", "float"])
+@pytest.mark.parametrize("name", MASKS)
+def test_masks(name, kind, dtype):
+    if kind == "bool":
+        mask = torch.rand(MASKS[name]) < 0.7
+    else:
+        mask = values(torch.float32 if kind == "float" else dtype, *MASKS[name])
+    check(heads(dtype, 2, 3, 20, 16), heads(dtype, 2, 3, 30, 16), heads(dtype, 2, 3, 30, 16), mask)
+
+
+def test_queries_without_keys():
+    mask = torch.ones(20, 30, dtype=torch.bool)
+    mask[3], mask[5, 1:] = False, False
+    check(heads(torch.float32, 1, 2, 20, 16), *(heads(torch.float32, 1, 2, 30, 16) for _ in range(2)), mask)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], **ids)
+def test_finite_mask_that_covers_a_whole_row(dtype):
+    """The softmax of scores that are all the same: what the scores were is lost in the sum with the mask."""
+    mask = torch.zeros(20, 30, dtype=dtype)
+    mask[3], mask[5, 1:] = torch.finfo(dtype).min, torch.finfo(dtype).min
+    check(heads(dtype, 1, 2, 20, 16), *(heads(dtype, 1, 2, 30, 16) for _ in range(2)), mask)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], **ids)
+@pytest.mark.parametrize("kv", [1, 2])
+def test_grouped_queries(kv, dtype):
+    k, v = heads(dtype, 2, kv, 30, 16), heads(dtype, 2, kv, 30, 16)
+    check(heads(dtype, 2, 4, 20, 16), k, v, enable_gqa=True)
+    check(heads(dtype, 2, 4, 20, 16), k, v, torch.rand(2, 4, 20, 30) < 0.7, enable_gqa=True)
+
+
+def test_many_heads_take_several_launches():
+    q, k, v = (heads(torch.bfloat16, 3, 100, 8, 8).to("neuron") for _ in range(3))
+    torch.neuron.synchronize()
+    torch.neuron.stats(reset=True)
+    y = F.scaled_dot_product_attention(q, k, v)
+    torch.neuron.synchronize()
+    assert torch.neuron.stats()["launches"] == 2
+    expected = F.scaled_dot_product_attention(*(t.cpu().float() for t in (q, k, v)))
+    torch.testing.assert_close(y.cpu().float(), expected, rtol=0, atol=BOUND[torch.bfloat16] * expected.abs().max())
+
+
+def chosen(*operands: Any, **how: Any) -> SDPBackend:
+    return SDPBackend(torch._fused_sdp_choice(*(t.to("neuron") for t in operands), **how))
+
+
+def test_what_the_kernel_does_not_take_is_composed():
+    q = heads(torch.float32, 2, 2, 20, 16)
+    wide = heads(torch.float32, 1, 1, 10, 136)
+    mask = torch.zeros(20, 20, requires_grad=True)
+    assert chosen(q, q, q) == SDPBackend.OVERRIDEABLE
+    assert chosen(wide, wide, wide) == SDPBackend.MATH
+    assert chosen(q, q, q, scale=-1.0) == SDPBackend.MATH
+    assert chosen(q, q[:1], q[:1]) == SDPBackend.MATH
+    assert chosen(q, q, q, attn_mask=mask.to("neuron")) == SDPBackend.MATH
+    more = [heads(torch.float32, 1, 1, 10, 136) for _ in range(2)]
+    check(wide, *more)
+    check(wide, *more, is_causal=True)
+    k, v = (heads(torch.float32, 1, 2, 20, 16) for _ in range(2))
+    check(q[:1], k, v, scale=-0.5)
+    check(q, k, v)
+
+
+def test_gradient_of_a_mask():
+    q, bias = heads(torch.float32, 1, 2, 20, 16), values(torch.float32, 2, 20, 20)
+
+    def run(device):
+        b = bias.to(device).requires_grad_()
+        F.scaled_dot_product_attention(*(q.to(device) for _ in range(3)), attn_mask=b).square().sum().backward()
+        return b.grad.cpu()
+
+    torch.testing.assert_close(run("neuron"), run("cpu"), rtol=1e-4, atol=1e-5)
+
+
+def test_backends_can_be_switched_off():
+    q = heads(torch.float32, 1, 2, 20, 16).to("neuron")
+    with sdpa_kernel(SDPBackend.MATH):
+        assert chosen(q, q, q) == SDPBackend.MATH
+    with sdpa_kernel(SDPBackend.OVERRIDEABLE):
+        assert chosen(q, q, q) == SDPBackend.OVERRIDEABLE
+        with pytest.raises(RuntimeError, match="math backend is switched off"):
+            F.scaled_dot_product_attention(q, q, q, scale=-1.0)
+
+
+def test_mistakes_are_pytorchs():
+    q = heads(torch.float32, 1, 2, 20, 16).to("neuron")
+    mask = torch.zeros(20, 20, device="neuron")
+    with pytest.raises(RuntimeError, match="attn_mask"):
+        F.scaled_dot_product_attention(q, q, q, attn_mask=mask, is_causal=True)
+    with pytest.raises(RuntimeError):
+        F.scaled_dot_product_attention(q, q[..., :8], q)
+
+
+# --- modules
+
+MODULES = {
+    "encoder_layer": lambda: nn.TransformerEncoderLayer(32, 4, 64, 0.0, batch_first=True),
+    "norm_first": lambda: nn.TransformerEncoderLayer(32, 4, 64, 0.0, "gelu", batch_first=True, norm_first=True),
+    "decoder_layer": lambda: nn.TransformerDecoderLayer(32, 4, 64, 0.0, batch_first=True),
+    "attention": lambda: nn.MultiheadAttention(32, 4, batch_first=True),
+    "no_weights": lambda: nn.MultiheadAttention(32, 4, bias=False, batch_first=True),
+}
+
+
+def call(name: str, net: Any, x: Any, **how: Any) -> Any:
+    if name == "decoder_layer":
+        return net(x, x * 0.5)
+    if name == "attention":
+        return net(x, x, x, need_weights=True)[0]
+    return net(x, x, x, need_weights=False)[0] if name == "no_weights" else net(x, **how)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module(name):
+    net, x = MODULES[name](), torch.randn(2, 12, 32)
+
+    def run(device):
+        mine, y = copy.deepcopy(net).to(device), x.to(device).requires_grad_()
+        out = call(name, mine, y)
+        out.square().mean().backward()
+        return [t.detach().cpu() for t in (out, y.grad, *(p.grad for p in mine.parameters()))]
+
+    for one, other in zip(run("neuron"), run("cpu"), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=2e-6)
+    assert torch.neuron.fallback_counts() == {}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module_without_gradients(name):
+    """PyTorch has ways of its own for inference."""
+    net, x = MODULES[name]().eval(), torch.randn(2, 12, 32)
+    with torch.no_grad():
+        expected = call(name, net, x)
+        actual = call(name, net.to("neuron"), x.to("neuron"))
+    torch.testing.assert_close(actual.cpu(), expected, rtol=1e-4, atol=2e-6)
+
+
+def test_encoder_without_gradients_and_with_padding():
+    net = nn.TransformerEncoder(MODULES["encoder_layer"](), 2, enable_nested_tensor=False).eval()
+    x = torch.randn(2, 12, 32)
+    padding = torch.zeros(2, 12, dtype=torch.bool)
+    padding[1, 8:] = True
+    with torch.no_grad():
+        expected = net(x, src_key_padding_mask=padding)
+        actual = net.to("neuron")(x.to("neuron"), src_key_padding_mask=padding.to("neuron"))
+    torch.testing.assert_close(actual.cpu()[~padding], expected[~padding], rtol=1e-4, atol=2e-6)
+
+
+def test_padding_and_causal_masks_of_an_encoder():
+    layer = MODULES["encoder_layer"]()
+    padding = torch.zeros(2, 12, dtype=torch.bool)
+    padding[1, 8:] = True
+    causal = nn.Transformer.generate_square_subsequent_mask(12)
+    x = torch.randn(2, 12, 32)
+    expected = layer(x, causal, padding.float() * -1e9, is_causal=False)
+    layer = layer.to("neuron")
+    actual = layer(x.to("neuron"), causal.to("neuron"), (padding.float() * -1e9).to("neuron"), is_causal=False)
+    torch.testing.assert_close(actual.cpu(), expected, rtol=1e-4, atol=2e-6)
