@@ -96,6 +96,7 @@ void eval_find_sums(struct eval *ev, const uint32_t *uses)
 
 	for (uint32_t i = 0; i < n; i++) {
 		ev->vals[i].sum = LIR_NONE;
+		ev->vals[i].unread = false;
 		if (ev->vals[i].folded || !eval_is_activation(ev, i))
 			continue;
 		for (uint32_t r = i + 1; r < n && ev->vals[i].sum == LIR_NONE; r++)
@@ -104,8 +105,10 @@ void eval_find_sums(struct eval *ev, const uint32_t *uses)
 		/* Of a row group's nothing but the sum is ever read then: what the instruction
 		 * writes beside it may be as small as it gets. */
 		if (ev->group->row && ev->vals[i].sum != LIR_NONE && uses[i] == 1 &&
-		    !eval_has_store(ev, i))
+		    !eval_has_store(ev, i)) {
 			ev->vals[i].dtype = ISA_BF16;
+			ev->vals[i].unread = true;
+		}
 	}
 }
 
@@ -222,7 +225,7 @@ void eval_emit_row_sum(struct eval *ev, struct ltile to, struct ltile from)
 	}
 	rest.dtype = ISA_BF16;
 	rest.offset = 0;
-	rest.buf = lir_buf(ev->lir, ISA_SPACE_SBUF, (uint64_t)n * isa_dtype_bytes(rest.dtype));
+	rest.buf = eval_rest(ev, (uint64_t)n * isa_dtype_bytes(rest.dtype));
 	op = lir_op(ev->lir, ISA_SCALAR, ISA_ACTIVATION);
 	op->compute_type = ISA_CT_F32;
 	op->op0 = ISA_ACT_COPY;

@@ -34,6 +34,7 @@ void eval_init(struct eval *ev, struct legal *legal, struct lir *lir, struct gro
 	ev->legal = legal;
 	ev->lir = lir;
 	ev->group = group;
+	ev->rest = LIR_NONE;
 	ev->vals = nci_alloc(ev->ctx, (n * (1 + NCI_SRCS) + 1) * sizeof(*ev->vals));
 	ev->src = nci_alloc(ev->ctx, n * sizeof(*ev->src));
 	ev->n_vals = n;
@@ -145,10 +146,20 @@ void eval_new_tile(struct eval *ev, uint32_t v)
 {
 	struct val *val = &ev->vals[v];
 
-	val->buf = lir_buf(ev->lir, ISA_SPACE_SBUF,
-			   (uint64_t)eval_elems(ev, val) * isa_dtype_bytes(val->dtype));
+	uint64_t bytes = (uint64_t)eval_elems(ev, val) * isa_dtype_bytes(val->dtype);
+
+	val->buf = val->unread ? eval_rest(ev, bytes) : lir_buf(ev->lir, ISA_SPACE_SBUF, bytes);
 	val->offset = 0;
 	set_tile_of(ev, val);
+}
+
+uint32_t eval_rest(struct eval *ev, uint64_t bytes)
+{
+	if (ev->rest == LIR_NONE || ev->rest_bytes < bytes) {
+		ev->rest = lir_buf(ev->lir, ISA_SPACE_SBUF, bytes);
+		ev->rest_bytes = bytes;
+	}
+	return ev->rest;
 }
 
 void eval_preset(struct eval *ev, uint32_t member, uint32_t buf, uint32_t offset, uint32_t dtype)

@@ -30,6 +30,7 @@ struct val {
 	bool folded;
 	int takes;
 	uint32_t sum; /* an activation: member that its accumulator makes, LIR_NONE: none */
+	bool unread; /* and nothing but that is wanted of it */
 };
 
 struct eval {
@@ -45,6 +46,9 @@ struct eval {
 	/* The tile at hand. */
 	int64_t start[AXES_MAX], len[AXES_MAX];
 	uint32_t nparts;
+	/* Where the scalar engine puts what nobody reads, of all tiles; LIR_NONE: not needed yet. */
+	uint32_t rest;
+	uint64_t rest_bytes;
 };
 
 void eval_init(struct eval *ev, struct legal *legal, struct lir *lir, struct group *group);
@@ -67,6 +71,8 @@ void eval_preset(struct eval *ev, uint32_t member, uint32_t buf, uint32_t offset
 void eval_need(struct eval *ev, uint32_t val);
 /* A buffer for the value's tile; the value is then valid. */
 void eval_new_tile(struct eval *ev, uint32_t val);
+/* A buffer of so many bytes for what the scalar engine writes and nobody reads. */
+uint32_t eval_rest(struct eval *ev, uint64_t bytes);
 /* Elements a partition of the value's tile. */
 int64_t eval_elems(const struct eval *ev, const struct val *val);
 /* Step of the value's tile along an axis, elements. */
