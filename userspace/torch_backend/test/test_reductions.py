@@ -111,3 +111,9 @@ def test_norms(dtype):
     same(lambda a: a.norm(dim=1), values(dtype, 5, 40), scale=4)
     same(lambda a: a.var(1), values(dtype, 5, 40), scale=8)
     same(lambda a: a.std(), values(dtype, 5, 40), scale=8)
+
+
+def test_more_elements_than_an_int32_counts():
+    ones = torch.ones(1, dtype=torch.int8, device="neuron").expand(2**31 + 5)
+    assert ones.sum().item() == 2**31 + 5
+    assert ones.max().item() == 1
