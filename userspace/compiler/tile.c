@@ -150,6 +150,13 @@ void nci_collapse(const struct legal *legal, struct group *group)
 	}
 }
 
+int64_t nci_gap(const struct group *group, const struct vref *ref)
+{
+	int64_t stride = group->nd ? ref->stride[group->nd - 1] : 0;
+
+	return !group->row && stride > 1 && stride <= TILE_GAP_MAX ? stride : 1;
+}
+
 /* --- plan ------------------------------------------------------------------------------- */
 
 /* Most bytes that are live at one place while the members are evaluated in order. */
@@ -165,9 +172,10 @@ static int64_t live_bytes(const struct legal *legal, const struct group *group, 
 		/* Operands from memory live as long as they may be read again: count all. */
 		for (uint32_t j = 0; j < node->n_src; j++) {
 			const struct lnode *src = &legal->nodes[node->src[j].node];
+			int64_t gap = nci_gap(group, &group->members[i].src[j]);
 
 			if (src->kind == N_INPUT || src->scratch != LIR_NONE)
-				live += nci_dtype_bytes(src->dtype);
+				live += nci_dtype_bytes(src->dtype) * gap;
 			*widest = nci_max(*widest, nci_dtype_bytes(src->dtype));
 		}
 		*widest = nci_max(*widest, bytes);

@@ -40,6 +40,14 @@ struct plans {
 	bool split_reduced; /* the plans cut one reduced dim: their results are to be combined */
 };
 
+/*
+ * Elements between two of the innermost dim that an operand is loaded with: where few lie between, runs with
+ * all of them take less than a descriptor for each that is wanted. 1: as memory has them. Row groups have no
+ * room for that.
+ */
+#define TILE_GAP_MAX 4
+int64_t nci_gap(const struct group *group, const struct vref *ref);
+
 /* Drops dims of 1, orders dims by memory, merges those that all operands walk as one. */
 void nci_collapse(const struct legal *legal, struct group *group);
 void nci_plan(const struct legal *legal, const struct group *group, struct plans *plans);

@@ -476,12 +476,21 @@ static void emit_cast(struct eval *ev, uint32_t member, const struct lnode *node
 	eval_convert(ev, to, t[0], from, t[1]);
 }
 
-/* A copy is the operand itself, unless it is to be more: then stores repeat it. */
+/* A copy is the operand itself, unless it is to be more: then stores repeat it. Gaps are left out, or the
+ * store would move single elements. */
 static void emit_alias(struct eval *ev, uint32_t member)
 {
-	uint32_t x = need(ev, member, 0, false);
+	uint32_t x = need(ev, member, 0, false), pair[2] = { member, x };
 	struct val *val = &ev->vals[member], *src = &ev->vals[x];
+	nc_dtype dtype = ev->legal->nodes[val->node].dtype;
+	struct ltile t[2];
 
+	if (src->gap > 1) {
+		eval_new_tile(ev, member);
+		eval_tiles(ev, 2, pair, t);
+		eval_convert(ev, dtype, t[0], dtype, t[1]);
+		return;
+	}
 	val->buf = src->buf;
 	val->offset = src->offset;
 	val->valid = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "neuron_queue.h"
 #include "panel.h"
 
 static bool same_ref(const struct eval *ev, const struct vref *a, const struct vref *b)
@@ -77,6 +78,7 @@ void eval_set_plan(struct eval *ev, const struct plan *plan)
 	for (uint32_t i = 0; i < ev->group->n_members; i++)
 		member_varies(ev, i);
 	for (uint32_t i = 0; i < ev->n_vals; i++) {
+		ev->vals[i].gap = 1;
 		ev->vals[i].valid = false;
 		ev->vals[i].full = LIR_NONE;
 	}
@@ -103,7 +105,7 @@ int64_t eval_elems(const struct eval *ev, const struct val *val)
 
 int64_t eval_step(const struct eval *ev, const struct val *val, uint32_t axis)
 {
-	int64_t n = 1;
+	int64_t n = val->gap;
 
 	if (!val->varies[axis])
 		return 0;
@@ -146,7 +148,7 @@ void eval_new_tile(struct eval *ev, uint32_t v)
 {
 	struct val *val = &ev->vals[v];
 
-	uint64_t bytes = (uint64_t)eval_elems(ev, val) * isa_dtype_bytes(val->dtype);
+	uint64_t bytes = (uint64_t)(eval_elems(ev, val) * val->gap) * isa_dtype_bytes(val->dtype);
 
 	val->buf = val->unread ? eval_rest(ev, bytes) : lir_buf(ev->lir, ISA_SPACE_SBUF, bytes);
 	val->offset = 0;
@@ -222,18 +224,43 @@ static bool lies_crosswise(const struct eval *ev, const struct val *val, uint32_
 	       (isa_dtype_bytes(val->dtype) == 2 || isa_dtype_bytes(val->dtype) == 4);
 }
 
+/* Does the program write to the slot's memory, or may it? */
+static bool is_written(const struct lir *lir, uint32_t slot)
+{
+	for (uint32_t i = 0; i < lir->n_slots; i++)
+		if (lir->slots[i].memory == lir->slots[slot].memory &&
+		    (lir->slots[i].rights & EXI_SLOT_WRITE))
+			return true;
+	return false;
+}
+
+/* As nci_gap() says, if nothing is written that lies between the elements. */
+static int64_t loaded_gap(const struct eval *ev, const struct val *val, uint32_t slot)
+{
+	int64_t gap = nci_gap(ev->group, val->ref);
+
+	for (uint32_t a = 0; gap > 1 && a < ev->plan->n_axes; a++) {
+		const struct axis *axis = &ev->plan->axes[a];
+
+		if (axis->dim == ev->group->nd - 1 && axis->role == AXIS_FREE && axis->unit == 1 &&
+		    a == ev->plan->n_axes - 1)
+			return ev->len[a] > 1 && !is_written(ev->lir, slot) ? gap : 1;
+	}
+	return 1;
+}
+
 static void load(struct eval *ev, uint32_t v)
 {
 	struct val *val = &ev->vals[v];
 	const struct lnode *node = &ev->legal->nodes[val->node];
 	uint32_t elem = isa_dtype_bytes(val->dtype), n_part;
 	bool memory = node->kind == N_INPUT || node->kind == N_SCALAR;
-	uint32_t n, part = 0, row = 0;
+	uint32_t slot = memory ? node->slot : node->scratch, n, part = 0, row = 0;
 	struct lstep dims[AXES_MAX];
 	int64_t offset;
 
 	if (lies_crosswise(ev, val, &part, &row)) {
-		struct matrix m = { .slot = memory ? node->slot : node->scratch,
+		struct matrix m = { .slot = slot,
 				    .dtype = val->dtype,
 				    .elem = (uint8_t)elem,
 				    .k_step = 1,
@@ -242,15 +269,21 @@ static void load(struct eval *ev, uint32_t v)
 
 		transfer_dims(ev, val->ref->stride, elem, val, val->varies, dims, &n_part, &offset);
 		m.offset = offset / elem;
+		val->gap = 1;
 		val->buf = panel_load(ev, &m, 0, ev->len[part], 0, ev->len[row]).buf;
 		val->offset = 0;
 		set_tile_of(ev, val);
 		return;
 	}
+	val->gap = loaded_gap(ev, val, slot);
 	eval_new_tile(ev, v);
 	n = transfer_dims(ev, val->ref->stride, elem, val, val->varies, dims, &n_part, &offset);
-	lir_load(ev->lir, val->buf, 0, 0, memory ? node->slot : node->scratch, offset, elem, n_part,
-		 n, dims);
+	if (val->gap > 1) {
+		/* All that lies between the first and the last element of a run, too. */
+		dims[n - 1].count = (dims[n - 1].count - 1) * val->gap + 1;
+		dims[n - 1].a = dims[n - 1].b = elem;
+	}
+	lir_load(ev->lir, val->buf, 0, 0, slot, offset, elem, n_part, n, dims);
 }
 
 static void fill(struct eval *ev, uint32_t v)

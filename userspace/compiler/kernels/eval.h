@@ -18,6 +18,7 @@ struct val {
 	uint8_t dtype; /* enum isa_dtype of what lies in the tile */
 	uint32_t buf;
 	uint32_t offset; /* of the tile in the buffer, bytes */
+	int64_t gap; /* elements between two of the innermost axis */
 	/* Tile that the buffer holds. */
 	bool valid;
 	uint32_t nparts;

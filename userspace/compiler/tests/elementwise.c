@@ -318,6 +318,30 @@ static void in_place(void **state)
 	tg_free(tg);
 }
 
+/* Operands with a few elements between those that are wanted: copied, computed with, summed, and in a view of
+ * the memory of the result, in which nothing else may change. */
+static void gaps(void **state)
+{
+	static const nc_dtype dtypes[] = { NC_FP32, NC_BF16, NC_INT64, NC_INT8, NC_FP64 };
+
+	(void)state;
+	for (unsigned int d = 0; d < sizeof(dtypes) / sizeof(dtypes[0]); d++)
+		for (int64_t gap = 2; gap <= 5; gap++) {
+			struct tg *tg = tg_new("gaps", d * 8 + (unsigned int)gap);
+			const int64_t strides[3] = { 90000, 2100 * gap, gap };
+			struct tv *x = tg_input(tg, dtypes[d], SHAPE(3, 7, 2001), strides);
+			struct tv *y = tg_input(tg, dtypes[d], SHAPE(3, 7, 2001), NULL);
+			struct tv *z = tg_input(tg, dtypes[d], SHAPE(3, 7, 2001), strides);
+
+			tg_output(tg, x, NULL, NC_NO_ALIAS);
+			tg_output(tg, tg_binary(tg, NC_ADD, x, y), NULL, NC_NO_ALIAS);
+			tg_output(tg, tg_reduce(tg, NC_REDUCE_MAX, x, 4, false), NULL, NC_NO_ALIAS);
+			tg_output(tg, tg_binary(tg, NC_SUB, z, y), strides, 2);
+			tg_run(tg);
+			tg_free(tg);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +351,7 @@ int main(void)
 		cmocka_unit_test(iota_all),	  cmocka_unit_test(fill),
 		cmocka_unit_test(random_access),  cmocka_unit_test(reshapes),
 		cmocka_unit_test(in_place),	  cmocka_unit_test(unary_of_binary),
+		cmocka_unit_test(gaps),
 	};
 
 	return cmocka_run_group_tests_name("compiler_elementwise", tests, NULL, NULL);
