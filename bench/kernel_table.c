@@ -292,6 +292,42 @@ static void transpose(struct build *b)
 	output(b, nc_permute(b->graph, x, (const uint32_t[]){ 1, 0 }));
 }
 
+/* Instructions of random bits: five of xor alone, three of folding, three of multiplying, and the index. */
+#define RANDOM_PASSES 11
+
+static nc_value random_bits(struct build *b)
+{
+	const struct nc_type type = type_of(NC_INT32, 2, b->dims);
+	nc_value key[NC_KEY_WORDS];
+
+	for (int i = 0; i < NC_KEY_WORDS; i++)
+		key[i] = nc_const_int(b->graph, NC_INT32, 0x1234567 * (i + 1));
+	b->passes += RANDOM_PASSES * elems_of(&type);
+	return nc_random(b->graph, &type, key);
+}
+
+/* In [0, 1), of the upper 24 bits. */
+static void uniform(struct build *b)
+{
+	nc_value bits = random_bits(b);
+
+	count(b, bits, 2, 0);
+	bits = nc_binary(b->graph, NC_LSR, bits, nc_const_int(b->graph, NC_INT32, 8));
+	output(b, nc_binary(b->graph, NC_MUL, nc_cast(b->graph, bits, NC_FP32),
+			    nc_const_float(b->graph, NC_FP32, 0x1p-24)));
+}
+
+/* x / 0.9 where the bits say so, else 0. */
+static void dropout(struct build *b)
+{
+	nc_value x = INPUT(b, b->dims[0], b->dims[1]), bits = random_bits(b);
+
+	count(b, x, 3, 0);
+	bits = nc_binary(b->graph, NC_LT, bits, nc_const_int(b->graph, NC_INT32, 0x66666666));
+	x = nc_binary(b->graph, NC_MUL, x, constant(b, 1 / 0.9));
+	output(b, nc_select(b->graph, bits, x, constant(b, 0)));
+}
+
 /* dims: images, channels, size, channels of the result, taps, stride, padding */
 static void conv(struct build *b)
 {
@@ -377,6 +413,8 @@ static const struct row rows[] = {
 	{ "scan of columns", "64 MiB", NC_FP32, { 4096, 4096 }, scan_of_columns, 0, false },
 	{ "rows by index", "64 MiB", NC_FP32, { 50000, 1024, 16384 }, rows_by_index, 0, false },
 	{ "sums by index", "64 MiB", NC_FP32, { 1000, 1024, 16384 }, sums_by_index, 0, false },
+	{ "uniform random", "64 MiB", NC_FP32, { 4096, 4096 }, uniform, 0, false },
+	{ "dropout", "64 MiB", NC_FP32, { 4096, 4096 }, dropout, 0, false },
 	{ "transpose", "64 MiB", NC_FP32, { 4096, 4096 }, transpose, 0, false },
 	{ "transpose", "32 MiB", NC_BF16, { 4096, 4096 }, transpose, 0, false },
 	{ "conv 7x7 /2", NULL, NC_BF16, { 8, 3, 224, 64, 7, 2, 3 }, conv, 0, false },

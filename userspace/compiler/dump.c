@@ -61,7 +61,10 @@ static void put_node(struct text *t, const nc_graph *graph, nc_value value)
 	case N_IOTA:
 	case N_TAKE:
 	case N_PUT:
-		put(t, " dim %u", node->dim);
+		if (node->dim == NC_ALL_DIMS)
+			put(t, " all dims");
+		else
+			put(t, " dim %u", node->dim);
 		break;
 	case N_PERMUTE:
 		put(t, " order(");

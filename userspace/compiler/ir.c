@@ -263,10 +263,10 @@ nc_value nc_iota(nc_graph *graph, const struct nc_type *type, uint32_t dim)
 
 	if (!nci_check_type(graph, type, "iota"))
 		return 0;
-	if (dim >= type->ndim)
+	if (dim >= type->ndim && dim != NC_ALL_DIMS)
 		return nci_mistake(graph, -EINVAL, "iota: dim %u of %s", dim,
 				   nci_type_text(type, text, sizeof(text)));
-	n = type->dims[dim];
+	n = dim == NC_ALL_DIMS ? nci_elems(type->ndim, type->dims) : type->dims[dim];
 	if (type->dtype == NC_BOOL || type->dtype == NC_BF16 || type->dtype == NC_FP16)
 		return nci_mistake(graph, -EOPNOTSUPP,
 				   "iota: dtype %s; integers, fp32 and fp64 are possible",
@@ -345,6 +345,8 @@ static bool binary_has(nc_binary_op op, nc_dtype dtype)
 	case NC_SHL:
 	case NC_SHR:
 		return !nci_is_float(dtype) && dtype != NC_BOOL;
+	case NC_LSR:
+		return dtype == NC_INT32 || dtype == NC_INT64;
 	case NC_SUB:
 	case NC_DIV:
 	case NC_POW:

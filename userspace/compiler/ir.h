@@ -70,7 +70,7 @@ struct node {
 	uint32_t slot; /* INPUT, SCALAR */
 	int64_t strides[NC_DIMS_MAX]; /* INPUT, elements */
 	uint64_t bits; /* CONST: value in the compute type, as in isa_compute.imm0 */
-	uint32_t dim; /* IOTA, TAKE, PUT */
+	uint32_t dim; /* IOTA (or NC_ALL_DIMS), TAKE, PUT */
 	uint32_t order[NC_DIMS_MAX]; /* PERMUTE */
 	uint32_t axes; /* REDUCE; SCAN: one */
 	bool keep;

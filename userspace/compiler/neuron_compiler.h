@@ -82,8 +82,20 @@ nc_value nc_scalar(nc_graph *graph, nc_dtype dtype);
 nc_value nc_const_float(nc_graph *graph, nc_dtype dtype, double value);
 nc_value nc_const_int(nc_graph *graph, nc_dtype dtype, int64_t value);
 
-/* Index along dim, 0, 1, ...: integers, fp32 (exact below 2^24) or fp64. */
+/* Index along dim, 0, 1, ...; along NC_ALL_DIMS the element's number in row-major order. Integers, fp32 (exact
+ * below 2^24) or fp64; indices are below 2^31. */
+#define NC_ALL_DIMS UINT32_MAX
 nc_value nc_iota(nc_graph *graph, const struct nc_type *type, uint32_t dim);
+
+/*
+ * Random bits, int32, each of the 2^32 values as likely as any: of element number i, in row-major order, a
+ * function of i and the key alone. Of draw number offset with a seed, stream tells several keys apart that one
+ * operation needs. key: int32, 0-dim, the four words of nc_random_key(); at most 2^31 elements. See
+ * docs/random.md.
+ */
+#define NC_KEY_WORDS 4
+nc_value nc_random(nc_graph *graph, const struct nc_type *type, const nc_value key[NC_KEY_WORDS]);
+void nc_random_key(uint64_t seed, uint64_t offset, uint32_t stream, uint32_t key[NC_KEY_WORDS]);
 
 /* --- elementwise ------------------------------------------------------------------ */
 
@@ -146,6 +158,7 @@ typedef enum nc_binary_op {
 	NC_XOR,
 	NC_SHL,
 	NC_SHR, /* integers (SHR arithmetic); AND OR XOR bool too */
+	NC_LSR, /* int32, int64: zeros come in from the left */
 	NC_BINARY_OPS,
 } nc_binary_op;
 /* a and b have one dtype; shapes broadcast as in NumPy. */

@@ -183,6 +183,20 @@ static void source(struct state *st, nc_value value)
 	own_view(st, value);
 }
 
+/* By how much the index grows along each dim. */
+static void iota_strides(const struct node *node, int64_t *stride)
+{
+	int64_t step = 1;
+
+	for (uint32_t i = node->type.ndim; i-- > 0;) {
+		if (node->dim != i && node->dim != NC_ALL_DIMS)
+			continue;
+		if (node->type.dims[i] > 1)
+			stride[i] = step;
+		step *= node->type.dims[i];
+	}
+}
+
 static void elementwise(struct state *st, nc_value value)
 {
 	const struct node *node = &st->graph->nodes[value];
@@ -190,8 +204,8 @@ static void elementwise(struct state *st, nc_value value)
 		add(st, node->kind, value, node->type.dtype, node->type.ndim, node->type.dims);
 
 	n->op = node->op;
-	if (node->kind == N_IOTA && node->type.dims[node->dim] > 1)
-		n->src[0].stride[node->dim] = 1;
+	if (node->kind == N_IOTA)
+		iota_strides(node, n->src[0].stride);
 	for (uint32_t i = 0; i < NCI_SRCS && node->src[i]; i++)
 		set_src(st, n, i, node->src[i]);
 	n->floating = n->elems == 1;

@@ -127,7 +127,7 @@ static const char *const binary_names[NC_BINARY_OPS] = {
 	[NC_ADD] = "add", [NC_SUB] = "sub", [NC_MUL] = "mul", [NC_DIV] = "div", [NC_MAX] = "max",
 	[NC_MIN] = "min", [NC_POW] = "pow", [NC_MOD] = "mod", [NC_EQ] = "eq",	[NC_NE] = "ne",
 	[NC_LT] = "lt",	  [NC_LE] = "le",   [NC_GT] = "gt",   [NC_GE] = "ge",	[NC_AND] = "and",
-	[NC_OR] = "or",	  [NC_XOR] = "xor", [NC_SHL] = "shl", [NC_SHR] = "shr",
+	[NC_OR] = "or",	  [NC_XOR] = "xor", [NC_SHL] = "shl", [NC_SHR] = "shr", [NC_LSR] = "lsr",
 };
 
 static const char *const reduce_names[NC_REDUCE_OPS] = {

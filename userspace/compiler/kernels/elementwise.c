@@ -12,7 +12,7 @@ static const uint8_t alu_of[NC_BINARY_OPS] = {
 	[NC_MAX] = ISA_MAX,	[NC_MIN] = ISA_MIN,  [NC_POW] = ISA_POW,     [NC_MOD] = ISA_MOD,
 	[NC_EQ] = ISA_IS_EQ,	[NC_NE] = ISA_IS_NE, [NC_LT] = ISA_IS_LT,    [NC_LE] = ISA_IS_LE,
 	[NC_GT] = ISA_IS_GT,	[NC_GE] = ISA_IS_GE, [NC_AND] = ISA_BIT_AND, [NC_OR] = ISA_BIT_OR,
-	[NC_XOR] = ISA_BIT_XOR, [NC_SHL] = ISA_SHL,  [NC_SHR] = ISA_ASR,
+	[NC_XOR] = ISA_BIT_XOR, [NC_SHL] = ISA_SHL,  [NC_SHR] = ISA_ASR,     [NC_LSR] = ISA_SHR,
 };
 
 static uint64_t imm_of(uint32_t ct, double value)
@@ -536,31 +536,39 @@ static void emit_select(struct eval *ev, uint32_t member, const struct lnode *no
 static void emit_iota(struct eval *ev, uint32_t member, const struct lnode *node)
 {
 	const struct val *val = &ev->vals[member];
-	uint32_t ct = nci_dtype_bytes(node->dtype) == 8 ? ISA_CT_I64 : ISA_CT_I32;
-	int64_t first = 0, part = 0;
-	struct ltile dst;
+	const int64_t *stride = ev->group->members[member].src[0].stride;
+	int64_t count[ISA_TILE_DIMS], to[ISA_TILE_DIMS], step[ISA_TILE_DIMS], first = 0, part = 0;
+	uint32_t k = 0;
 	struct lop *op;
 
 	eval_new_tile(ev, member);
+	for (uint32_t d = 0; d < ev->group->nd; d++)
+		first += ev->plan->base[d] * stride[d];
 	for (uint32_t a = 0; a < ev->plan->n_axes; a++) {
 		const struct axis *axis = &ev->plan->axes[a];
+		int64_t by = stride[axis->dim] * axis->unit, at = eval_step(ev, val, a);
 
 		if (!val->varies[a])
 			continue;
-		first += ev->start[a] * axis->unit;
+		first += ev->start[a] * by;
 		if (axis->role == AXIS_PART)
-			part = axis->unit;
+			part = by; /* there is one such axis: nci_plan() */
+		if (axis->role != AXIS_FREE || ev->len[a] == 1)
+			continue;
+		if (k && step[k - 1] == ev->len[a] * by && to[k - 1] == ev->len[a] * at)
+			count[k - 1] *= ev->len[a];
+		else
+			count[k++] = ev->len[a];
+		step[k - 1] = by;
+		to[k - 1] = at;
 	}
-	for (uint32_t d = 0; d < ev->group->nd; d++)
-		if (ev->group->members[member].src[0].stride[d])
-			first += ev->plan->base[d];
-	eval_tiles(ev, 1, &member, &dst);
 	op = lir_op(ev->lir, ISA_GPSIMD, ISA_IOTA);
-	op->compute_type = (uint8_t)ct;
-	op->dst = dst;
+	op->compute_type = nci_dtype_bytes(node->dtype) == 8 ? ISA_CT_I64 : ISA_CT_I32;
+	op->dst = lir_tile(val->buf, val->dtype, ev->nparts, val->offset, k, count, to);
 	op->imm0 = (uint64_t)first;
 	op->imm1 = (uint64_t)part;
-	op->src0.step[ISA_TILE_DIMS - 1] = 1; /* a free axis has unit 1 */
+	for (uint32_t i = 0; i < k; i++)
+		op->src0.step[ISA_TILE_DIMS - k + i] = (int32_t)step[i];
 }
 
 void eval_emit(struct eval *ev, uint32_t member)

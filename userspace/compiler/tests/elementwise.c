@@ -19,6 +19,8 @@ static bool has_binary(nc_binary_op op, nc_dtype dtype)
 	bool bits = op == NC_AND || op == NC_OR || op == NC_XOR;
 	bool shift = op == NC_SHL || op == NC_SHR;
 
+	if (op == NC_LSR)
+		return dtype == NC_INT32 || dtype == NC_INT64;
 	if (is_float(dtype))
 		return !bits && !shift;
 	if (dtype == NC_BOOL)

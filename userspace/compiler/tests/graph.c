@@ -71,6 +71,13 @@ static int64_t shift_right(nc_dtype dtype, int64_t a, int64_t b)
 	return b < 0 || b >= bits ? (a < 0 ? -1 : 0) : a >> b;
 }
 
+static int64_t shift_logical(nc_dtype dtype, int64_t a, int64_t b)
+{
+	uint64_t bits = dtype == NC_INT64 ? (uint64_t)a : (uint32_t)a;
+
+	return b < 0 || b >= (dtype == NC_INT64 ? 64 : 32) ? 0 : (int64_t)(bits >> b);
+}
+
 static int64_t binary_int(nc_binary_op op, nc_dtype dtype, int64_t a, int64_t b)
 {
 	int64_t r;
@@ -103,6 +110,8 @@ static int64_t binary_int(nc_binary_op op, nc_dtype dtype, int64_t a, int64_t b)
 		return shift_left(dtype, a, b);
 	case NC_SHR:
 		return shift_right(dtype, a, b);
+	case NC_LSR:
+		return shift_logical(dtype, a, b);
 	case NC_EQ:
 		return a == b;
 	case NC_NE:
