@@ -211,6 +211,7 @@ void nrti_fault_of(const struct nrti_ctx_state *state, const char *program,
 	*fault = (struct nrtx_fault){
 		.status = state->fault,
 		.timed_out = state->state == NRTI_CTX_TIMEDOUT,
+		.bad_index = state->fault == EXI_FAULT_INDEX,
 		.pc = state->pc,
 		.opcode = state->opcode,
 		.slot = state->slot,

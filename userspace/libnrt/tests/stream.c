@@ -377,6 +377,7 @@ static void faults_are_explained_and_survived(void **state)
 	assert_int_equal(fault.pc, 0);
 	assert_int_equal(fault.slot, 0);
 	assert_int_equal(fault.limit, BYTES);
+	assert_int_equal(fault.bad_index, 0);
 
 	/* Returned once; the stream works again, others never noticed. */
 	OK(nrtx_stream_sync(stream));

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What convolutional networks and transformers need beyond single layers: batch norm, pooling, rows by
-index; and small models of both kinds trained beside the CPU."""
+"""What convolutional networks and transformers need beyond single layers: batch norm, pooling; and small
+models of both kinds trained beside the CPU."""
 
 import copy
 import sys
@@ -71,39 +71,6 @@ def test_max_pool(dtype, arguments):
 def test_max_pool_of_equal_ones_and_of_one_image():
     same(lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True), torch.zeros(1, 2, 9, 9))
     same(lambda x: F.max_pool2d(x, 2, dilation=2, return_indices=True), values(torch.float32, 3, 9, 9))
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], **ids)
-@pytest.mark.parametrize("padding", [None, 3])
-def test_embedding(dtype, padding):
-    def run(table, index, weights):
-        table = table.requires_grad_()
-        y = F.embedding(index, table, padding)
-        (y * weights).sum().backward()
-        return y.detach(), table.grad
-
-    index = torch.randint(20, (5, 9))
-    same(run, values(dtype, 20, 33), index, values(dtype, 5, 9, 33), scale=16)
-    same(lambda t, i: t.index_select(0, i), values(dtype, 20, 3, 4), index[0].to(torch.int32))
-
-
-def test_rows_keep_their_infinities():
-    table = values(torch.float32, 6, 4)
-    table[1, 2], table[2, 0], table[3] = float("inf"), float("-inf"), float("nan")
-    same(lambda t, i: t[i] if t.device.type == "cpu" else t.index_select(0, i), table, torch.tensor([0, 1, 2, 3, 5, 1]))
-    grad = table[[1, 2, 0, 0, 1, 2]]
-
-    def run(table, index, grad):
-        table = table.requires_grad_()
-        F.embedding(index, table).backward(grad)
-        return table.grad
-
-    same(run, values(torch.float32, 4, 4), torch.tensor([0, 0, 1, 2, 2, 1]), grad)
-
-
-def test_a_row_that_does_not_exist_is_nan():
-    rows = torch.ones(3, 2, device="neuron").index_select(0, torch.tensor([1, 3, -1], device="neuron")).cpu()
-    assert rows[0].tolist() == [1, 1] and rows[1:].isnan().all()
 
 
 def test_signs_of_infinities():

@@ -163,6 +163,7 @@ bool nrtx_stream_idle(nrtx_stream_t *stream);
 struct nrtx_fault {
 	uint32_t status; /* EXI_FAULT_* of hw/neuron_queue.h; 0: none */
 	uint32_t timed_out; /* 1: stopped by the time-out */
+	uint32_t bad_index; /* 1: value, signed, is an index that names none of limit rows */
 	char engine[12]; /* "vector" ..., "" if none in particular */
 	char program[64]; /* name of the program */
 	uint32_t pc; /* instruction index in the engine's stream */

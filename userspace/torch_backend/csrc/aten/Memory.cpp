@@ -91,33 +91,6 @@ Tensor &setStorageOnly(Tensor &self, at::Storage source)
 
 // --- copies
 
-// A type of the compiler with elements of as many bytes, for moving bits of types that it lacks.
-std::optional<at::ScalarType> carrier(at::ScalarType type)
-{
-  switch (c10::elementSize(type)) {
-  case 1:
-    return at::kByte;
-  case 2:
-    return at::kShort;
-  case 4:
-    return at::kInt;
-  case 8:
-    return at::kLong;
-  default:
-    return std::nullopt;
-  }
-}
-
-bool hasDtype(at::ScalarType type)
-{
-  try {
-    ncDtype(type);
-    return true;
-  } catch (const NotNative &) {
-    return false;
-  }
-}
-
 Tensor emptyLike(const Tensor &tensor, at::ScalarType type, c10::Device device)
 {
   return at::empty_strided(tensor.sizes(), at::infer_dense_strides(tensor.sizes(), tensor.strides()),
@@ -136,12 +109,8 @@ void copyNatively(const Tensor &from, const Tensor &to)
   }
   auto type = from.scalar_type();
   auto toType = to.scalar_type();
-  if (type == toType && !hasDtype(type)) {
-    const auto bits = carrier(type);
-    if (!bits)
-      throw NotNative(std::string("copy of ") + c10::toString(type));
-    type = toType = *bits;
-  }
+  if (type == toType)
+    type = toType = carrier(type);
   Op op("copy", to.device().index());
   op.inputAs(from, to.sizes(), type);
   op.outputAs(to, toType);
@@ -169,7 +138,8 @@ void bytesToDevice(const Tensor &to, const void *bytes, size_t count)
 void bytesToHost(void *bytes, const Tensor &from, size_t count)
 {
   const Place place = placeOf(from.const_data_ptr(), from.storage().data_ptr());
-  NEURON_CHECK(nrtx_copy_to_host(currentNativeStream(from.device().index()), bytes, place.buffer, place.offset, count));
+  auto *stream = currentNativeStream(from.device().index());
+  checkStream(stream, nrtx_copy_to_host(stream, bytes, place.buffer, place.offset, count), "copy to the host");
 }
 
 void copyToDevice(const Tensor &from, const Tensor &to)

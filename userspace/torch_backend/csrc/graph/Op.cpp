@@ -168,6 +168,34 @@ nc_dtype ncDtype(c10::ScalarType type)
   }
 }
 
+bool hasDtype(c10::ScalarType type)
+{
+  try {
+    ncDtype(type);
+    return true;
+  } catch (const NotNative &) {
+    return false;
+  }
+}
+
+c10::ScalarType carrier(c10::ScalarType type)
+{
+  if (hasDtype(type))
+    return type;
+  switch (c10::elementSize(type)) {
+  case 1:
+    return at::kByte;
+  case 2:
+    return at::kShort;
+  case 4:
+    return at::kInt;
+  case 8:
+    return at::kLong;
+  default:
+    throw NotNative(std::string("dtype ") + c10::toString(type));
+  }
+}
+
 c10::ScalarType computeType(c10::ScalarType type)
 {
   switch (type) {

@@ -83,6 +83,21 @@ inline V permute(V x, c10::ArrayRef<uint32_t> order)
   return {x.graph, nc_permute(x.graph, x.id, order.data())};
 }
 
+inline V take(V x, uint32_t dim, V index)
+{
+  return {x.graph, nc_take(x.graph, x.id, dim, index.id)};
+}
+
+inline V put(nc_put_op op, V x, uint32_t dim, V index, V rows)
+{
+  return {x.graph, nc_put(x.graph, op, x.id, dim, index.id, rows.id)};
+}
+
+inline V scan(nc_reduce_op op, V x, uint32_t dim)
+{
+  return {x.graph, nc_scan(x.graph, op, x.id, dim)};
+}
+
 // Index along dim in the shape dims.
 V iota(nc_graph *graph, nc_dtype dtype, c10::ArrayRef<int64_t> dims, uint32_t dim);
 
@@ -123,6 +138,11 @@ inline V operator*(V a, double b)
 
 // PyTorch's dtype as the compiler's; 0 when it has none.
 nc_dtype ncDtype(c10::ScalarType type);
+
+bool hasDtype(c10::ScalarType type);
+
+// For moving bits: the type itself, or one of the compiler's with elements of as many bytes.
+c10::ScalarType carrier(c10::ScalarType type);
 
 // The type in which PyTorch computes: fp32 for half types, int32 for small integers.
 c10::ScalarType computeType(c10::ScalarType type);

@@ -93,7 +93,8 @@ struct GuardImpl final : public c10::impl::DeviceGuardImplInterface {
 
   void synchronizeStream(const c10::Stream &stream) const override
   {
-    NEURON_CHECK(nrtx_stream_sync(nativeStream(stream)));
+    auto *native = nativeStream(stream);
+    checkStream(native, nrtx_stream_sync(native), "synchronize");
   }
 
   void synchronizeDevice(const c10::DeviceIndex device) const override

@@ -97,15 +97,29 @@ nrtx_stream_t *currentNativeStream(c10::DeviceIndex device)
   return nativeStream(currentStream(device));
 }
 
+void checkStream(nrtx_stream_t *stream, NRT_STATUS status, const char *what)
+{
+  nrtx_fault fault{};
+  if (status == NRT_EXEC_OOB)
+    nrtx_stream_fault(stream, &fault);
+  TORCH_CHECK_INDEX(!fault.bad_index, "neuron: ", fault.program, ": index ", static_cast<int64_t>(fault.value),
+                    " is out of bounds for dimension with size ", fault.limit,
+                    ". The call was before this one, which waited for it; what followed it on its stream was not run.");
+  checkStatus(status, what);
+}
+
 void synchronizeDevice(c10::DeviceIndex device)
 {
   NRT_STATUS first = NRT_SUCCESS;
+  nrtx_stream_t *failed = nullptr;
   for (auto &stream : of(device).streams) {
     auto *native = stream.load(std::memory_order_acquire);
-    if (native && first == NRT_SUCCESS)
-      first = nrtx_stream_sync(native);
+    if (!native || first != NRT_SUCCESS)
+      continue;
+    first = nrtx_stream_sync(native);
+    failed = native;
   }
-  checkStatus(first, "synchronize");
+  checkStream(failed, first, "synchronize");
 }
 
 }  // namespace neuron

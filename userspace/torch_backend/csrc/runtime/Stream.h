@@ -20,6 +20,10 @@ c10::Stream poolStream(c10::DeviceIndex device, int priority);
 nrtx_stream_t *nativeStream(c10::Stream stream);
 nrtx_stream_t *currentNativeStream(c10::DeviceIndex device);
 
+// checkStatus() for calls that wait for a stream and return what a launch before met on the device: an index
+// that names no row is Python's IndexError.
+void checkStream(nrtx_stream_t *stream, NRT_STATUS status, const char *what);
+
 // Waits for every stream of the device and raises the first error.
 void synchronizeDevice(c10::DeviceIndex device);
 
