@@ -77,17 +77,11 @@ static double *run(nc_graph *g, struct tslot *slots, uint32_t n_in, nc_dtype dty
 	assert_non_null(results[n_in]);
 	if (nc_compile(g, test_target(), &program, error))
 		fail_msg("%s", error);
-	for (uint32_t i = n_in + 1; i < program.n_slots; i++) {
-		slots[i] = slots[n_in];
-		slots[i].size = program.scratch_bytes;
-		results[i] = calloc(1, slots[i].size);
-	}
-	what = test_device_run(&program, slots, program.n_slots, results, &us);
+	what = test_device_run(&program, slots, n_in + 1, results, &us);
 	if (what)
 		fail_msg("%s", what);
 	out = read_all(dtype, results[n_in], n);
-	for (uint32_t i = 0; i < program.n_slots; i++)
-		free(results[i]);
+	free(results[n_in]);
 	nc_program_free(&program);
 	nc_graph_destroy(g);
 	return out;
@@ -395,12 +389,127 @@ static void sums(void **state)
 	assert_true(ok);
 }
 
+/* --- rows ----------------------------------------------------------------------------------- */
+
+#define ROWS 20
+
+/* The most that is found, in EPS; the worst that sums could do is n / 16 + 16 and more. */
+#define ROW_BOUND 8
+
+/* ROWS rows of n numbers between -scale and scale, about the middle. */
+static float *spread(int64_t n, double scale, double middle)
+{
+	float *x = numbers(MIXED, ROWS * n, 3);
+
+	for (int64_t i = 0; i < ROWS * n; i++)
+		x[i] = (float)(x[i] * 2 * scale + middle);
+	return x;
+}
+
+static nc_value softmax_of(nc_graph *g, nc_value x)
+{
+	nc_value top = nc_reduce(g, NC_REDUCE_MAX, x, 2, true);
+	nc_value e = nc_unary(g, NC_EXP, nc_binary(g, NC_SUB, x, top));
+
+	return nc_binary(g, NC_DIV, e, nc_reduce(g, NC_REDUCE_SUM, e, 2, true));
+}
+
+/* Error of each element relative to it, in EPS, less what its distance from the row's largest allows. Those
+ * that are nearly zero may be zero. */
+static double softmax_error(const float *x, const double *y, int64_t n)
+{
+	double top = -INFINITY, sum = 0, worst = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		top = fmax(top, (double)x[i]);
+	for (int64_t i = 0; i < n; i++)
+		sum += exp((double)x[i] - top);
+	for (int64_t i = 0; i < n; i++) {
+		double want = exp((double)x[i] - top) / sum;
+
+		worst = fmax(worst,
+			     (fabs(y[i] - want) - TINY) / (want * EPS) - (top - (double)x[i]));
+	}
+	return worst;
+}
+
+/* (x - mean) / sqrt(variance + 1e-5) */
+static nc_value norm_of(nc_graph *g, nc_value x, int64_t n)
+{
+	nc_value scale = nc_const_float(g, NC_FP32, (double)(float)(1.0 / (double)n));
+	nc_value mean = nc_binary(g, NC_MUL, nc_reduce(g, NC_REDUCE_SUM, x, 2, true), scale);
+	nc_value d = nc_binary(g, NC_SUB, x, mean);
+	nc_value sum = nc_reduce(g, NC_REDUCE_SUM, nc_unary(g, NC_SQUARE, d), 2, true);
+	nc_value variance = nc_binary(g, NC_MUL, sum, scale);
+	nc_value eps = nc_const_float(g, NC_FP32, (double)1e-5f);
+
+	return nc_binary(g, NC_MUL, d, nc_unary(g, NC_RSQRT, nc_binary(g, NC_ADD, variance, eps)));
+}
+
+/* Error of each element, in EPS of its own size and that of the row's mean size, both as normalized. */
+static double norm_error(const float *x, const double *y, int64_t n)
+{
+	double mean = 0, size = 0, square = 0, worst = 0, r;
+
+	for (int64_t i = 0; i < n; i++)
+		mean += (double)x[i] / (double)n, size += fabs((double)x[i]) / (double)n;
+	for (int64_t i = 0; i < n; i++)
+		square += ((double)x[i] - mean) * ((double)x[i] - mean) / (double)n;
+	r = 1 / sqrt(square + (double)1e-5f);
+	for (int64_t i = 0; i < n; i++) {
+		double want = ((double)x[i] - mean) * r;
+
+		worst = fmax(worst, fabs(y[i] - want) / (EPS * (fabs(want) + size * r)));
+	}
+	return worst;
+}
+
+static bool check_rows(bool norm, int64_t n, double scale, double middle)
+{
+	struct tslot slots[8] = { { .alias = NC_NO_ALIAS } };
+	nc_graph *g = nc_graph_create(norm ? "norm" : "softmax");
+	struct nc_type type = { .dtype = NC_FP32, .ndim = 2, .dims = { ROWS, n } };
+	double worst = 0, *y;
+	float *x = spread(n, scale, middle);
+	nc_value in;
+
+	slots[0].bytes = (uint8_t *)x;
+	slots[0].size = (uint64_t)(ROWS * n) * sizeof(*x);
+	in = nc_input(g, &type, NULL);
+	nc_output(g, norm ? norm_of(g, in, n) : softmax_of(g, in), NULL, NC_NO_ALIAS);
+	y = run(g, slots, 1, NC_FP32, ROWS * n);
+	for (int64_t i = 0; i < ROWS; i++)
+		worst = fmax(worst, norm ? norm_error(x + i * n, y + i * n, n) :
+					   softmax_error(x + i * n, y + i * n, n));
+	print_message("%-12s %-9lld %9g %9.2f %9.0f\n", norm ? "norm" : "softmax", (long long)n,
+		      scale, worst, (double)ROW_BOUND);
+	free(x);
+	free(y);
+	return worst <= ROW_BOUND;
+}
+
+static void rows(void **state)
+{
+	bool ok = true;
+
+	(void)state;
+	print_message("%-12s %-9s %9s %9s %9s\n", "rows", "of", "range", "error", "bound");
+	for (int64_t n = 7; n <= 20000; n = n * 8 + 3)
+		for (double scale = 0.01; scale < 100; scale *= 20) {
+			ok &= check_rows(false, n, scale, 3);
+			ok &= check_rows(true, n, scale, 0);
+			ok &= check_rows(true, n, scale, 10 * scale);
+		}
+	assert_true(ok);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions),
 		cmocka_unit_test(of_two),
 		cmocka_unit_test(sums),
+		cmocka_unit_test(rows),
 	};
 
 	setenv("NEURON_RT_LOG_LEVEL", "ERROR", 1);
