@@ -165,7 +165,7 @@ static void load_copies_plain(struct conv *c, uint32_t buf, int64_t k0, int64_t 
 
 /* --- chunks ------------------------------------------------------------------------------------------ */
 
-/* Is it worth the tensor engine's time? nt: taps of nk x nm weights, one buffer of them first. */
+/* Are nt taps of nk x nm weights many enough to be turned by the tensor engine, and few enough for one load? */
 static bool worth_transposing(const struct conv *c, int64_t nk, int64_t nm, int64_t nt)
 {
 	return c->filter.m_stride > 1 && taps_contiguous(c) &&
