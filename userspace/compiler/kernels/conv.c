@@ -19,7 +19,7 @@
 
 #define WINDOW_BYTES  (40 << 10) /* of one block of channels; beyond: tap by tap */
 #define WINDOWS_BYTES (64 << 10) /* of all blocks of channels, kept for all blocks of results */
-#define BLOCKS_MIN    4
+#define BLOCKS_MIN    4 /* of whole images: the first is small, so that the engine starts early */
 #define AHEAD	      3 /* blocks whose windows are loaded before the block at hand is finished */
 #define AHEAD_BYTES   (64 << 10) /* of the windows of all these blocks */
 
@@ -324,8 +324,7 @@ static void conv_loops(struct conv *c)
 	q.ahead =
 		(uint32_t)nci_min(AHEAD, nci_max(0, AHEAD_BYTES / windows_bytes(c, &q.at[0]) - 1));
 	c->group = -1;
-	for (; q.n; q.n--) {
-		refill(c, &q);
+	for (refill(c, &q); q.n; refill(c, &q)) {
 		open_block(c, &q.at[0]);
 		if (q.at[0].group != c->group) {
 			c->group = q.at[0].group;
@@ -333,6 +332,7 @@ static void conv_loops(struct conv *c)
 		}
 		conv_block(c, &q);
 		memmove(&q.at[0], &q.at[1], AHEAD * sizeof(q.at[0]));
+		q.n--;
 	}
 }
 

@@ -37,6 +37,10 @@ static const struct shape shapes[] = {
 	{ 3, 48, 9, 30, 36, 3, 5, { { 1, 2 }, { 0, 2 }, { 1, 1 }, 3 } },
 	/* Many images of short rows, in blocks of several. */
 	{ 37, 130, 7, 7, 6, 3, 3, { { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 } },
+	/* Windows of which there is room for one block's at a time, for none, and blocks of rows of an image. */
+	{ 90, 130, 14, 14, 6, 3, 3, { { 2, 2 }, { 1, 1 }, { 1, 1 }, 1 } },
+	{ 90, 300, 14, 14, 5, 3, 3, { { 2, 2 }, { 1, 1 }, { 1, 1 }, 1 } },
+	{ 1, 20, 90, 90, 30, 3, 3, { { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 } },
 };
 #define N_SHAPES (sizeof(shapes) / sizeof(shapes[0]))
 
