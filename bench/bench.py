@@ -272,6 +272,7 @@ def main() -> None:
 # PyTorch and the runtime start their threads when they are loaded: first the processors are chosen.
 args = parse(list(CASES))
 threads = limit_processors(args.threads)
+os.environ["TORCH_NEURONX_CACHE"] = ""  # the compiler's time is that of making programs
 import torch  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -7,6 +7,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "aten/Fallback.h"
+#include "graph/DiskCache.h"
 #include "graph/HostTimes.h"
 #include "graph/Image.h"
 #include "graph/Op.h"
@@ -59,6 +60,10 @@ py::dict stats(c10::DeviceIndex device, bool reset)
   const auto times = hostTimes();
   d["compile_ns"] = times.compile;
   d["launch_ns"] = times.launch;
+  const auto kept = diskCacheStats();
+  d["programs_loaded"] = kept.loaded;
+  d["programs_saved"] = kept.saved;
+  d["programs_refused"] = kept.refused;
   return d;
 }
 

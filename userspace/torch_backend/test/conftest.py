@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all tests of the device share."""
 
+import os
 import warnings
 from collections.abc import Iterator
 
@@ -8,6 +9,8 @@ import pytest
 import torch
 
 DEVICE = "neuron"
+# What the compiler makes is tested, not what it made once.
+os.environ["TORCH_NEURONX_CACHE"] = ""
 
 
 @pytest.fixture(autouse=True)

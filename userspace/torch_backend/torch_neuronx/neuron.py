@@ -204,7 +204,8 @@ def stats(device: _Device = None, reset: bool = False) -> dict[str, Any]:
     launches; instructions completed by engine; device_ns, the time that launches took as the device
     timed them; dma_bytes moved by programs; bytes copied to_device and to_host; programs in the cache,
     of all devices; compile_ns, the host's time in making and loading programs, of all devices and never
-    reset; launch_ns, the same in handing over launches, while time_launches(True).
+    reset; launch_ns, the same in handing over launches, while time_launches(True). programs_loaded, _saved
+    and _refused: files of the cache on disk, refused if they were not what they should be.
     Waits for nothing: synchronize() first.
     """
     return _C.stats(_index(device), reset)

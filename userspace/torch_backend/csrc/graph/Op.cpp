@@ -17,6 +17,7 @@
 
 #include "../runtime/Allocator.h"
 #include "../runtime/Stream.h"
+#include "DiskCache.h"
 #include "HostTimes.h"
 
 namespace neuron {
@@ -120,6 +121,40 @@ void withMemory(const char *what, F call)
   checkStatus(status, what);
 }
 
+// How many words at the start of a key have a meaning in this process only.
+constexpr size_t kProcessWords = 2;
+
+// All that a program depends on, for every process: what makes it, for what, of what.
+std::string diskKey(const char *name, c10::ArrayRef<int64_t> key, const struct nrtx_core_info &info)
+{
+  const auto words = key.slice(kProcessWords);
+  const int64_t head[] = {info.arch, info.sbuf_bytes, info.psum_bytes, static_cast<int64_t>(std::strlen(name))};
+  std::string bytes = buildId();
+  bytes.append(reinterpret_cast<const char *>(head), sizeof(head));
+  bytes.append(name);
+  bytes.append(reinterpret_cast<const char *>(words.data()), words.size() * sizeof(int64_t));
+  return bytes;
+}
+
+// nullptr: there is none, or the device does not take it; it is made anew then.
+nrtx_program_t *loadKept(c10::DeviceIndex device, std::string_view key)
+{
+  const auto image = loadImage(key);
+  if (!image)
+    return nullptr;
+  nrtx_program_t *program = nullptr;
+  const auto load = [&] { return nrtx_program_load(device, image->data(), image->size(), &program); };
+  NRT_STATUS status = load();
+  if (status == NRT_RESOURCE) {
+    allocator().emptyCache();
+    status = load();
+  }
+  if (status == NRT_SUCCESS)
+    return program;
+  refuseImage();
+  return nullptr;
+}
+
 struct nc_type makeType(at::ScalarType type, at::IntArrayRef sizes)
 {
   struct nc_type made{};
@@ -213,8 +248,10 @@ c10::ScalarType computeType(c10::ScalarType type)
 
 Op::Op(const char *name, c10::DeviceIndex device) : name_(name), device_(device)
 {
+  // Only this process knows them; diskKey() has the name itself, and any device of the kind.
   key_.push_back(reinterpret_cast<int64_t>(name));
   key_.push_back(device);
+  static_assert(kProcessWords == 2);
 }
 
 void Op::addType(at::ScalarType type, at::IntArrayRef sizes, at::IntArrayRef strides)
@@ -346,6 +383,9 @@ void Op::run(c10::function_ref<void(Graph &)> build)
 nrtx_program_t *Op::compile(c10::function_ref<void(Graph &)> build) const
 {
   const auto &info = coreInfo(device_);
+  const std::string kept = hasDiskCache() ? diskKey(name_, key_, info) : std::string();
+  if (auto *program = loadKept(device_, kept))
+    return program;
   const nc_target target{info.arch, info.sbuf_bytes, info.psum_bytes};
   std::unique_ptr<nc_graph, void (*)(nc_graph *)> graph(nc_graph_create(name_), nc_graph_destroy);
   TORCH_CHECK(graph, "neuron: out of host memory");
@@ -364,6 +404,7 @@ nrtx_program_t *Op::compile(c10::function_ref<void(Graph &)> build) const
   std::unique_ptr<nc_program, void (*)(nc_program *)> owner(&image, nc_program_free);
   nrtx_program_t *program = nullptr;
   withMemory("nrtx_program_load", [&] { return nrtx_program_load(device_, image.image, image.bytes, &program); });
+  saveImage(kept, {static_cast<const char *>(image.image), image.bytes});
   return program;
 }
 
