@@ -103,7 +103,7 @@ def test_new_scalars_compile_nothing():
     assert torch.neuron.stats()["programs"] == before
 
 
-def test_generator(fallback):
+def test_generator():
     torch.manual_seed(5)
     a = torch.randn(8, device="neuron")
     torch.neuron.manual_seed(5)
@@ -119,7 +119,7 @@ def test_generator(fallback):
     assert generator.initial_seed() == 7 and generator.device.type == "neuron"
 
 
-def test_generator_state(fallback):
+def test_generator_state():
     state = torch.neuron.get_rng_state()
     a = torch.rand(4, device="neuron")
     with torch.random.fork_rng(devices=[0], device_type="neuron"):

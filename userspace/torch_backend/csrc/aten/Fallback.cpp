@@ -193,9 +193,9 @@ void fallback(const c10::OperatorHandle &op, torch::jit::Stack *stack)
     auto &value = (*stack)[i];
     const auto &argument = schema.arguments()[i - (stack->size() - count)];
     if (value.isGenerator() && value.toGenerator().defined() && value.toGenerator().device().type() == kNeuron)
-      value = cpuGeneratorOf(value.toGenerator());
+      value = cpuGenerator(value.toGenerator());
     else if (value.isNone() && isGenerator(*argument.type()))
-      value = cpuGeneratorOf(defaultGenerator(currentDevice()));
+      value = cpuGenerator(defaultGenerator(currentDevice()));
   }
   at::native::cpu_fallback(op, stack);
 }
