@@ -66,22 +66,9 @@ static struct isa_inst *store(struct program *p, unsigned int engine, unsigned i
 		       asm_chip(ISA_SPACE_SBUF, 0, 1, 0, ROW, 4));
 }
 
-static struct exi_record run_slots(struct rig *r, struct program *p, const struct exi_slot *s)
-{
-	struct exi_record rec = rig_program(r, p, s);
-
-	free(p);
-	/* A fault halts the queue. */
-	if (rec.status != EXI_OK) {
-		rig_set(r, 0, EXI_Q_CONTROL, EXI_Q_RESET);
-		rig_queue(r, 0, 1);
-	}
-	return rec;
-}
-
 static struct exi_record run(struct rig *r, struct program *p)
 {
-	return run_slots(r, p, slots);
+	return rig_once(r, p, slots);
 }
 
 #define assert_ok(rec) assert_int_equal((rec).status, EXI_OK)
@@ -191,7 +178,7 @@ static void transfers_race_on_hbm(void **state)
 			asm_wait(store(p, ISA_SYNC, 0, 0, 100), 0, 1);
 			store(p, ISA_SYNC, queue, slot, 100 + BYTES - 1);
 			/* The second slot is the same memory or another. */
-			rec = run_slots(r, p, slot ? same : slots);
+			rec = rig_once(r, p, slot ? same : slots);
 			if (!queue) {
 				assert_ok(rec);
 				continue;

@@ -65,20 +65,13 @@ static struct isa_inst *indirect(struct program *p, unsigned int opcode, unsigne
 static struct exi_record run(struct bench *b, struct program *p)
 {
 	struct exi_slot slots[SLOTS];
-	struct exi_record rec;
 
 	for (unsigned int i = 0; i < SLOTS; i++)
 		slots[i] = (struct exi_slot){ base[i], size[i], .rights = p->slot[i].rights };
 	memcpy(b->rig->hbm + base[SBUF_IN], b->sbuf, size[SBUF_IN]);
 	memcpy(b->rig->hbm + base[TABLE], b->table, size[TABLE]);
 	memcpy(b->rig->hbm + base[FLAT], b->flat, size[FLAT]);
-	rec = rig_program(b->rig, p, slots);
-	free(p);
-	if (rec.status) {
-		rig_set(b->rig, 0, EXI_Q_CONTROL, EXI_Q_RESET);
-		rig_queue(b->rig, 0, 1);
-	}
-	return rec;
+	return rig_once(b->rig, p, slots);
 }
 
 static void assert_slots(const struct bench *b, const char *what, unsigned int round)

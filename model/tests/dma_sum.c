@@ -79,17 +79,9 @@ static void load(struct program *p, unsigned int slot, uint64_t at)
 
 static struct exi_record run(struct bench *b, struct program *p)
 {
-	struct exi_record rec;
-
 	memcpy(b->rig->hbm + slots[0].base, b->term, BYTES);
 	memcpy(b->rig->hbm + slots[1].base, b->sum, BYTES);
-	rec = rig_program(b->rig, p, slots);
-	free(p);
-	if (rec.status) {
-		rig_set(b->rig, 0, EXI_Q_CONTROL, EXI_Q_RESET);
-		rig_queue(b->rig, 0, 1);
-	}
-	return rec;
+	return rig_once(b->rig, p, slots);
 }
 
 static void assert_sums(const struct bench *b, unsigned int dtype, unsigned int round)

@@ -144,14 +144,7 @@ static inline struct program *new_program(void)
 
 static inline struct exi_record run(struct rig *r, struct program *p)
 {
-	struct exi_record rec = rig_program(r, p, slots);
-
-	free(p);
-	if (rec.status != EXI_OK) {
-		rig_set(r, 0, EXI_Q_CONTROL, EXI_Q_RESET);
-		rig_queue(r, 0, 1);
-	}
-	return rec;
+	return rig_once(r, p, slots);
 }
 
 /* The last instruction of a stream is refused when it starts. */
