@@ -32,11 +32,6 @@ float scaleOf(const Tensor &query, std::optional<double> scale)
   return static_cast<float>(scale ? *scale : 1 / std::sqrt(static_cast<double>(query.size(-1))));
 }
 
-bool takesType(at::ScalarType type)
-{
-  return type == at::kFloat || type == at::kBFloat16 || type == at::kHalf;
-}
-
 // Leading dims equal but for the heads, the last of them, of which a query may have a multiple of the keys'.
 bool headsFit(const Tensor &query, const Tensor &other, bool grouped)
 {
@@ -56,7 +51,7 @@ bool maskFits(const Tensor &query, const Tensor &key, const Tensor &mask)
 {
   // The kernel makes no gradient of it.
   if (mask.requires_grad() || mask.dim() > query.dim() || mask.device() != query.device() ||
-      !(mask.scalar_type() == at::kBool || takesType(mask.scalar_type())))
+      !(mask.scalar_type() == at::kBool || isShortFloat(mask.scalar_type())))
     return false;
   for (int64_t d = 1; d <= mask.dim(); d++) {
     const int64_t size = d == 1 ? key.size(-2) : query.size(-d);
@@ -72,7 +67,7 @@ bool kernelTakes(const Tensor &query, const Tensor &key, const Tensor &value, co
 {
   if (query.is_nested() || key.is_nested() || value.is_nested() || query.dim() < 2 || query.dim() >= NC_DIMS_MAX)
     return false;
-  if (!takesType(query.scalar_type()) || key.scalar_type() != query.scalar_type() ||
+  if (!isShortFloat(query.scalar_type()) || key.scalar_type() != query.scalar_type() ||
       value.scalar_type() != query.scalar_type() || key.device() != query.device() || value.device() != query.device())
     return false;
   if (query.numel() == 0 || key.numel() == 0 || value.numel() == 0 || dropout > 0)

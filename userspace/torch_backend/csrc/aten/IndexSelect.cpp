@@ -25,12 +25,6 @@ namespace {
 
 using at::Tensor;
 
-// A tensor without dims is one of a single row.
-Tensor atLeastOneDim(const Tensor &tensor)
-{
-  return tensor.dim() ? tensor : tensor.view({1});
-}
-
 Tensor &indexSelect(const Tensor &self, int64_t dim, const Tensor &index, Tensor &out)
 {
   dim = at::maybe_wrap_dim(dim, self.dim());
@@ -152,7 +146,7 @@ Tensor embeddingBackward(const Tensor &grad, const Tensor &indices, int64_t rows
   TORCH_CHECK(indices.scalar_type() == at::kLong || indices.scalar_type() == at::kInt,
               "embedding_backward: expected indices of int32 or int64, but got ", indices.scalar_type());
   const auto type = grad.scalar_type();
-  if (type != at::kFloat && type != at::kBFloat16 && type != at::kHalf)
+  if (!isShortFloat(type))
     throw NotNative(std::string("gradient of rows of ") + c10::toString(type));
   const int64_t count = indices.numel(), width = grad.size(-1);
   const Tensor sums = at::zeros({rows, width}, grad.options().dtype(at::kFloat));

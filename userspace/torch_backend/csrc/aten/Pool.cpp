@@ -107,7 +107,7 @@ std::tuple<Tensor &, Tensor &> maxPool(const Tensor &self, at::IntArrayRef kerne
       const V x = graph.in(tap, at::kFloat);
       const V step = x.constant(static_cast<double>(tap / columns.kernel * rows.dilation * columns.size +
                                                     tap % columns.kernel * columns.dilation));
-      const V hit = binary(NC_OR, binary(NC_EQ, x, best), binary(NC_NE, x, x));
+      const V hit = isExtreme(x, best);
       offset = tap == taps - 1 ? broadcast(step, shape) : select(hit, step, offset);
     }
     graph.out(0, best);

@@ -27,7 +27,7 @@ using at::Tensor;
 void requireProduct(const Tensor &a)
 {
   const auto type = a.scalar_type();
-  if (type != at::kFloat && type != at::kBFloat16 && type != at::kHalf)
+  if (!isShortFloat(type))
     throw NotNative(std::string("matrix product of ") + c10::toString(type));
 }
 

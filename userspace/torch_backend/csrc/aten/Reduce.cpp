@@ -251,11 +251,8 @@ V indexOf(V x, V best, uint32_t dim)
 {
   const auto type = x.type();
   const V position = iota(x.graph, NC_INT32, c10::ArrayRef<int64_t>(type.dims, type.ndim), dim);
-  V hit = binary(NC_EQ, x, best);
-  if (x.isFloat())
-    hit = binary(NC_OR, hit, binary(NC_NE, x, x));
   const V none = position.constant(static_cast<double>(type.dims[dim] - 1));
-  return reduce(NC_REDUCE_MIN, select(hit, position, none), 1u << dim, true);
+  return reduce(NC_REDUCE_MIN, select(isExtreme(x, best), position, none), 1u << dim, true);
 }
 
 Tensor &argExtreme(const char *name, nc_reduce_op op, const Tensor &self, std::optional<int64_t> dim, bool keep,

@@ -46,7 +46,7 @@ void addOperands(Op &op, const Indexed &how)
 {
   op.attributes({how.from, how.to, how.wrap});
   for (const auto &index : how.indices)
-    op.input(index.dim() ? index : index.view({1}));
+    op.input(atLeastOneDim(index));
 }
 
 V limb(V x, int i)

@@ -8,6 +8,12 @@
 
 namespace neuron {
 
+// A tensor without dims is one of a single row.
+inline at::Tensor atLeastOneDim(const at::Tensor &tensor)
+{
+  return tensor.dim() ? tensor : tensor.view({1});
+}
+
 // int32, of an integer beyond it the nearest: what names no row goes on naming none.
 V narrow(V index);
 

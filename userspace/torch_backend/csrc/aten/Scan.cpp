@@ -60,11 +60,8 @@ void extremes(const char *name, nc_reduce_op how, const Tensor &self, Tensor &va
   op.run([&](Graph &graph) {
     const V x = graph.in(0), extreme = scan(how, x, axis);
     const V place = iota(graph.raw(), NC_INT32, self.sizes(), axis);
-    V is = binary(NC_EQ, x, extreme);
-    if (x.isFloat())
-      is = binary(NC_OR, is, binary(NC_NE, x, x));
     graph.out(0, extreme);
-    graph.out(1, scan(NC_REDUCE_MAX, select(is, place, place.constant(0)), axis));
+    graph.out(1, scan(NC_REDUCE_MAX, select(isExtreme(x, extreme), place, place.constant(0)), axis));
   });
 }
 

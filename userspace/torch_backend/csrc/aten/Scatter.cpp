@@ -20,11 +20,6 @@ namespace {
 
 using at::Tensor;
 
-Tensor atLeastOneDim(const Tensor &tensor)
-{
-  return tensor.dim() ? tensor : tensor.view({1});
-}
-
 // The memory that the tensor reaches, in elements.
 Tensor reach(const Tensor &tensor)
 {

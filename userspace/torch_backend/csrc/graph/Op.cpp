@@ -111,14 +111,19 @@ c10::SmallVector<int64_t, 5> plainStrides(const at::Tensor &tensor)
 
 // Calls into the runtime that need HBM, for a program or its scratch; our cache may hold what is free.
 template <class F>
+NRT_STATUS tryWithMemory(F call)
+{
+  const NRT_STATUS status = call();
+  if (status != NRT_RESOURCE)
+    return status;
+  allocator().emptyCache();
+  return call();
+}
+
+template <class F>
 void withMemory(const char *what, F call)
 {
-  NRT_STATUS status = call();
-  if (status == NRT_RESOURCE) {
-    allocator().emptyCache();
-    status = call();
-  }
-  checkStatus(status, what);
+  checkStatus(tryWithMemory(call), what);
 }
 
 // How many words at the start of a key have a meaning in this process only.
@@ -143,13 +148,7 @@ nrtx_program_t *loadKept(c10::DeviceIndex device, std::string_view key)
   if (!image)
     return nullptr;
   nrtx_program_t *program = nullptr;
-  const auto load = [&] { return nrtx_program_load(device, image->data(), image->size(), &program); };
-  NRT_STATUS status = load();
-  if (status == NRT_RESOURCE) {
-    allocator().emptyCache();
-    status = load();
-  }
-  if (status == NRT_SUCCESS)
+  if (tryWithMemory([&] { return nrtx_program_load(device, image->data(), image->size(), &program); }) == NRT_SUCCESS)
     return program;
   refuseImage();
   return nullptr;

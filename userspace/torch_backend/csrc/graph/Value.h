@@ -116,6 +116,13 @@ inline V operator*(V a, V b)
   return binary(NC_MUL, a, b);
 }
 
+// Where x is extreme, the largest or the least of some of which it is one; of floats, where it is NaN, too.
+inline V isExtreme(V x, V extreme)
+{
+  const V equal = binary(NC_EQ, x, extreme);
+  return x.isFloat() ? binary(NC_OR, equal, binary(NC_NE, x, x)) : equal;
+}
+
 inline V operator/(V a, V b)
 {
   return binary(NC_DIV, a, b);
@@ -140,6 +147,12 @@ inline V operator*(V a, double b)
 nc_dtype ncDtype(c10::ScalarType type);
 
 bool hasDtype(c10::ScalarType type);
+
+// Floats of up to 32 bits, which the compiler computes in fp32.
+inline bool isShortFloat(c10::ScalarType type)
+{
+  return type == c10::ScalarType::Float || type == c10::ScalarType::BFloat16 || type == c10::ScalarType::Half;
+}
 
 // For moving bits: the type itself, or one of the compiler's with elements of as many bytes.
 c10::ScalarType carrier(c10::ScalarType type);
