@@ -186,7 +186,7 @@ static void multiply_channels(struct conv *c, const struct block *b, struct part
 			      uint32_t n_parts, int64_t k0, int64_t nk, int64_t m0, int64_t nm)
 {
 	uint32_t window = need_window(c, b, k0, nk);
-	int64_t passes = conv_passes(c, 0) * conv_passes(c, 1);
+	int64_t passes = conv_products(c);
 
 	for (int64_t p0 = 0; p0 < passes; p0 += c->chunk) {
 		int64_t np = nci_min(c->chunk, passes - p0);
@@ -255,15 +255,13 @@ static bool block_at(const struct conv *c, int64_t index, struct block *b)
 
 static int64_t windows_bytes(const struct conv *c, const struct block *b)
 {
-	int64_t k_blocks = nci_ceil_div(c->k, ISA_PARTITIONS);
-
-	return b->len[0] * b->rows * b->columns * c->in.elem * k_blocks;
+	return b->len[0] * b->rows * b->columns * c->in.elem * conv_k_blocks(c);
 }
 
 /* Loads the windows of the block if they are to be kept at all. */
 static void open_block(struct conv *c, struct block *b)
 {
-	int64_t k_blocks = nci_ceil_div(c->k, ISA_PARTITIONS);
+	int64_t k_blocks = conv_k_blocks(c);
 
 	if (c->gather || b->windows || windows_bytes(c, b) > WINDOWS_BYTES)
 		return;
@@ -383,7 +381,7 @@ static uint64_t copies_cost(struct conv *c, int64_t rows, int64_t columns)
 
 	c->copies[0] = rows;
 	c->copies[1] = columns;
-	products = conv_passes(c, 0) * conv_passes(c, 1) * nci_ceil_div(c->m, ISA_MATMUL_M_MAX);
+	products = conv_products(c) * nci_ceil_div(c->m, ISA_MATMUL_M_MAX);
 	return (uint64_t)nci_max(
 		(int64_t)lir_matmul_quarter_ticks(products * c->images * c->out[0] * c->out[1]),
 		(int64_t)(load_cost(c) + store));

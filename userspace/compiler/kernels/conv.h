@@ -56,6 +56,17 @@ static inline int64_t conv_passes(const struct conv *c, uint32_t i)
 	return nci_ceil_div(c->taps[i], c->copies[i]);
 }
 
+/* Products that a block of channels takes. */
+static inline int64_t conv_products(const struct conv *c)
+{
+	return conv_passes(c, 0) * conv_passes(c, 1);
+}
+
+static inline int64_t conv_k_blocks(const struct conv *c)
+{
+	return nci_ceil_div(c->k, ISA_PARTITIONS);
+}
+
 static inline bool conv_copied(const struct conv *c)
 {
 	return c->copies[0] > 1 || c->copies[1] > 1;

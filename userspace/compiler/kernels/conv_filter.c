@@ -204,7 +204,7 @@ static int64_t chunk_passes(const struct conv *c)
 	int64_t widest = nci_max(nci_min(c->m, ISA_MATMUL_M_MAX), nci_min(c->k, ISA_PARTITIONS));
 
 	if (conv_copied(c))
-		return conv_passes(c, 0) * conv_passes(c, 1);
+		return conv_products(c);
 	return nci_min(n_taps(c), nci_max(1, CHUNK_BYTES / (widest * c->filter.elem)));
 }
 
@@ -217,22 +217,20 @@ void conv_set_filter(struct conv *c)
 
 static int64_t chunk_index(const struct conv *c, int64_t m0, int64_t k0, int64_t p0)
 {
-	int64_t k_blocks = nci_ceil_div(c->k, ISA_PARTITIONS);
-	int64_t chunks = nci_ceil_div(conv_passes(c, 0) * conv_passes(c, 1), c->chunk);
+	int64_t k_blocks = conv_k_blocks(c);
+	int64_t chunks = nci_ceil_div(conv_products(c), c->chunk);
 
 	return (m0 / ISA_MATMUL_M_MAX * k_blocks + k0 / ISA_PARTITIONS) * chunks + p0 / c->chunk;
 }
 
 static int64_t filter_bytes(const struct conv *c)
 {
-	return nci_ceil_div(c->k, ISA_PARTITIONS) * conv_passes(c, 0) * conv_passes(c, 1) * c->m *
-	       c->filter.elem;
+	return conv_k_blocks(c) * conv_products(c) * c->m * c->filter.elem;
 }
 
 void conv_open_filter(struct conv *c)
 {
-	int64_t n =
-		chunk_index(c, c->m - 1, c->k - 1, conv_passes(c, 0) * conv_passes(c, 1) - 1) + 1;
+	int64_t n = chunk_index(c, c->m - 1, c->k - 1, conv_products(c) - 1) + 1;
 
 	c->chunks = NULL;
 	if (filter_bytes(c) > FILTER_BYTES)
@@ -257,7 +255,7 @@ struct ltile conv_stationary(const struct conv *c, uint32_t chunk, int64_t nk, i
 uint32_t conv_need_chunk(struct conv *c, int64_t k0, int64_t m0, int64_t p0)
 {
 	uint32_t *kept = c->chunks ? &c->chunks[chunk_index(c, m0, k0, p0)] : NULL;
-	int64_t passes = conv_passes(c, 0) * conv_passes(c, 1);
+	int64_t passes = conv_products(c);
 	uint32_t buf;
 
 	if (kept && *kept != LIR_NONE)
@@ -274,7 +272,7 @@ void conv_next_chunk(struct conv *c, int64_t k0, int64_t m0, int64_t p0)
 	if (!c->chunks)
 		return;
 	p0 += c->chunk;
-	if (p0 >= conv_passes(c, 0) * conv_passes(c, 1)) {
+	if (p0 >= conv_products(c)) {
 		p0 = 0;
 		k0 += ISA_PARTITIONS;
 	}

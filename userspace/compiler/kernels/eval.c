@@ -147,7 +147,6 @@ static void set_tile_of(struct eval *ev, struct val *val)
 void eval_new_tile(struct eval *ev, uint32_t v)
 {
 	struct val *val = &ev->vals[v];
-
 	uint64_t bytes = (uint64_t)(eval_elems(ev, val) * val->gap) * isa_dtype_bytes(val->dtype);
 
 	val->buf = val->unread ? eval_rest(ev, bytes) : lir_buf(ev->lir, ISA_SPACE_SBUF, bytes);
@@ -238,15 +237,17 @@ static bool is_written(const struct lir *lir, uint32_t slot)
 static int64_t loaded_gap(const struct eval *ev, const struct val *val, uint32_t slot)
 {
 	int64_t gap = nci_gap(ev->group, val->ref);
+	const struct axis *axis;
+	uint32_t last;
 
-	for (uint32_t a = 0; gap > 1 && a < ev->plan->n_axes; a++) {
-		const struct axis *axis = &ev->plan->axes[a];
-
-		if (axis->dim == ev->group->nd - 1 && axis->role == AXIS_FREE && axis->unit == 1 &&
-		    a == ev->plan->n_axes - 1)
-			return ev->len[a] > 1 && !is_written(ev->lir, slot) ? gap : 1;
-	}
-	return 1;
+	if (gap == 1)
+		return 1;
+	last = ev->plan->n_axes - 1;
+	axis = &ev->plan->axes[last];
+	if (axis->dim != ev->group->nd - 1 || axis->role != AXIS_FREE || axis->unit != 1 ||
+	    ev->len[last] == 1 || is_written(ev->lir, slot))
+		return 1;
+	return gap;
 }
 
 static void load(struct eval *ev, uint32_t v)
