@@ -171,11 +171,12 @@ def test_normal(dtype):
 
 def test_normal_with_tensors():
     mean, std = torch.tensor([0.0, 10.0]), torch.tensor([1.0, 2.0])
+    a, b = mean.to("neuron"), std.to("neuron")
     for x in (
-        torch.normal(mean.to("neuron").expand(N, 2), std.to("neuron").expand(N, 2)),
-        torch.normal(mean.to("neuron").expand(N, 2), 1.0) * std.to("neuron") - mean.to("neuron") * (std.to("neuron") - 1),
-        torch.normal(0.0, std.to("neuron").expand(N, 2)) + mean.to("neuron"),
-    ):  # fmt: skip
+        torch.normal(a.expand(N, 2), b.expand(N, 2)),
+        torch.normal(a.expand(N, 2), 1.0) * b - a * (b - 1),
+        torch.normal(0.0, b.expand(N, 2)) + a,
+    ):
         for i in range(2):
             moments((x[:, i] - mean[i].item()) / std[i].item(), 0, 1, 3)
 
