@@ -260,6 +260,22 @@ static void scan_of_columns(struct build *b)
 	running_sum(b, 0);
 }
 
+/* The selective scan of Mamba; dims: channels, states, steps. Four passes that no engine does in one: the input's
+ * product with b, the recurrence, the product with c, its sum; and an exponential. */
+static void mamba(struct build *b)
+{
+	int64_t channels = b->dims[0], states = b->dims[1], steps = b->dims[2];
+	nc_value delta = INPUT(b, channels, 1, steps), u = INPUT(b, channels, 1, steps);
+	nc_value a = INPUT(b, channels, states, 1), x = INPUT(b, 1, states, steps);
+	nc_value c = INPUT(b, 1, states, steps), h;
+
+	a = nc_unary(b->graph, NC_EXP, nc_binary(b->graph, NC_MUL, delta, a));
+	x = nc_binary(b->graph, NC_MUL, nc_binary(b->graph, NC_MUL, delta, u), x);
+	h = nc_recurrence(b->graph, a, x, 2);
+	count(b, h, 5, 1);
+	output(b, nc_reduce(b->graph, NC_REDUCE_SUM, nc_binary(b->graph, NC_MUL, h, c), 2, false));
+}
+
 /* dims: rows, columns, indices. */
 static nc_value index_of(struct build *b)
 {
@@ -411,6 +427,9 @@ static const struct row rows[] = {
 	{ "scan of rows", "64 MiB", NC_FP32, { 1, 1 << 24 }, scan_of_rows, 0, false },
 	{ "scan of rows", "32 MiB", NC_BF16, { 4096, 4096 }, scan_of_rows, 0, false },
 	{ "scan of columns", "64 MiB", NC_FP32, { 4096, 4096 }, scan_of_columns, 0, false },
+	{ "mamba", NULL, NC_FP32, { 256, 16, 512 }, mamba, 0, false },
+	{ "mamba", NULL, NC_FP32, { 4096, 16, 512 }, mamba, 0, false },
+	{ "mamba", NULL, NC_FP32, { 4096, 16, 8192 }, mamba, 0, true },
 	{ "rows by index", "64 MiB", NC_FP32, { 50000, 1024, 16384 }, rows_by_index, 0, false },
 	{ "sums by index", "64 MiB", NC_FP32, { 1000, 1024, 16384 }, sums_by_index, 0, false },
 	{ "uniform random", "64 MiB", NC_FP32, { 4096, 4096 }, uniform, 0, false },

@@ -76,6 +76,7 @@ static void put_node(struct text *t, const nc_graph *graph, nc_value value)
 		put(t, " axes 0x%x%s", node->axes, node->keep ? " keep" : "");
 		break;
 	case N_SCAN:
+	case N_RECURRENCE:
 		put(t, " dim %u", (unsigned int)__builtin_ctz(node->axes));
 		break;
 	case N_CONV:

@@ -236,6 +236,27 @@ static void append(struct fuse *f, uint32_t g, const struct member *m)
 	f->legal->nodes[m->node].group = g;
 }
 
+/* Reduced dims of a loop with a recurrence: each of their places keeps a number from tile to tile. */
+#define CARRIES_MAX 1024
+
+/* May the node join a loop with recurrences, or bring the first one? Tiles then go along their dim one after the
+ * other, within each place of the dims that stay and over all of those that are reduced. */
+static bool suits_recurrence(const struct group *group, const struct lnode *node,
+			     const struct member *m, bool squeezed)
+{
+	int64_t carries = 1;
+
+	if (node->kind == N_RECURRENCE)
+		return group->kind == N_COPY && !group->axes && !m->late && !squeezed &&
+		       (!group->along || group->along == node->axes) &&
+		       !memcmp(node->dims, group->dims, node->nd * sizeof(node->dims[0]));
+	if (!group->along || node->kind != N_REDUCE)
+		return true;
+	for (uint32_t i = 0; i < node->nd; i++)
+		carries *= node->axes >> i & 1 ? node->dims[i] : 1;
+	return !(node->axes & group->along) && carries <= CARRIES_MAX;
+}
+
 static bool join_mapped(struct fuse *f, uint32_t g, uint32_t index, bool squeezed)
 {
 	struct group *group = &f->legal->groups[g];
@@ -255,10 +276,14 @@ static bool join_mapped(struct fuse *f, uint32_t g, uint32_t index, bool squeeze
 			return false;
 	}
 	row = group->row || (m.late && (varies(group, map) || node->kind == N_REDUCE));
-	if (row && !row_fits(f, group, &m))
+	if (row && (group->along || !row_fits(f, group, &m)))
+		return false;
+	if (!suits_recurrence(group, node, &m, squeezed))
 		return false;
 	if (node->kind == N_REDUCE)
 		group->axes = node->axes;
+	if (node->kind == N_RECURRENCE)
+		group->along = node->axes;
 	group->row = row;
 	append(f, g, &m);
 	return true;

@@ -47,6 +47,7 @@ enum node_kind {
 	N_BROADCAST,
 	N_REDUCE,
 	N_SCAN,
+	N_RECURRENCE,
 	N_MATMUL,
 	N_CONV,
 	N_CONV_GRAD_X,
@@ -72,7 +73,7 @@ struct node {
 	uint64_t bits; /* CONST: value in the compute type, as in isa_compute.imm0 */
 	uint32_t dim; /* IOTA (or NC_ALL_DIMS), TAKE, PUT */
 	uint32_t order[NC_DIMS_MAX]; /* PERMUTE */
-	uint32_t axes; /* REDUCE; SCAN: one */
+	uint32_t axes; /* REDUCE; SCAN, RECURRENCE: one */
 	bool keep;
 	struct nc_conv2d conv;
 	struct nc_attention attention;

@@ -197,6 +197,14 @@ nc_value nc_reduce(nc_graph *graph, nc_reduce_op op, nc_value x, uint32_t axes, 
 nc_value nc_scan(nc_graph *graph, nc_reduce_op op, nc_value x, uint32_t dim);
 
 /*
+ * Along dim: r[i] = a[i] * r[i - 1] + b[i], from r[-1] = 0, as selective state spaces and linear
+ * recurrent networks have it. fp32; a and b have the same dims, as has the result. Product and sum are
+ * each rounded, in the order of i. What makes the operands, and what is made of the result, joins the loop: a state that is
+ * only summed up over another dim does not go through memory.
+ */
+nc_value nc_recurrence(nc_graph *graph, nc_value a, nc_value b, uint32_t dim);
+
+/*
  * Rows by index, an int32 or int64 of any shape. A row is what x has at one place along dim, which has at
  * most 2^31 - 1 of them. The result has the index's dims in place of dim. An index below 0, or not below
  * the number of rows, ends the launch with an error that tells both (of an int64 beyond 32 bits: the

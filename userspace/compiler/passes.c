@@ -253,6 +253,20 @@ static void scan(struct state *st, nc_value value)
 	own_view(st, value);
 }
 
+/* The first step is b's: r before it is 0. */
+static void recurrence(struct state *st, nc_value value)
+{
+	const struct node *node = &st->graph->nodes[value];
+	bool one = node->type.dims[__builtin_ctz(node->axes)] == 1;
+	struct lnode *n = add(st, one ? N_COPY : N_RECURRENCE, value, node->type.dtype,
+			      node->type.ndim, node->type.dims);
+
+	n->axes = node->axes;
+	for (uint32_t i = one; i < 2; i++)
+		set_src(st, n, i - one, node->src[i]);
+	own_view(st, value);
+}
+
 /* A view of what lies in memory: what does not, is put there. */
 static struct view in_memory(struct state *st, nc_value value)
 {
@@ -375,6 +389,9 @@ static void legalise_node(struct state *st, nc_value value)
 		break;
 	case N_SCAN:
 		scan(st, value);
+		break;
+	case N_RECURRENCE:
+		recurrence(st, value);
 		break;
 	case N_TAKE:
 	case N_PUT:

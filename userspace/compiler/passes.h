@@ -23,6 +23,7 @@ struct vref {
  *   elementwise  the result's dims
  *   REDUCE       the operand's dims
  *   SCAN         the result's dims
+ *   RECURRENCE   the result's dims
  *   MATMUL       the result's dims [batch..., M, N]
  *   CONV*        the result's dims
  *   ATTENTION    the result's dims [batch..., queries, head]; _LSE has no head
@@ -51,7 +52,7 @@ struct lnode {
 	uint32_t origin; /* node of the graph */
 	uint32_t slot; /* INPUT, SCALAR */
 	uint64_t bits; /* CONST */
-	uint32_t axes; /* REDUCE, SCAN, TAKE, PUT */
+	uint32_t axes; /* REDUCE, SCAN, RECURRENCE, TAKE, PUT */
 	int64_t k; /* MATMUL, TAKE, PUT */
 	bool floating; /* one element, cheap to compute anew in every group */
 	uint32_t group;
@@ -89,6 +90,7 @@ struct group {
 	uint32_t nd;
 	int64_t dims[NC_DIMS_MAX];
 	uint32_t axes; /* dims that its reductions reduce */
+	uint32_t along; /* the dim of its recurrences, as in axes; 0: none */
 	bool row; /* late members vary over the axes, so that a tile must hold them whole */
 	struct member *members;
 	uint32_t n_members, cap_members;
@@ -117,6 +119,7 @@ static inline bool lnode_is_source(const struct lnode *node)
 	return node->kind == N_INPUT || node->kind == N_SCALAR || node->kind == N_CONST;
 }
 
+/* Reads its operands at the place that it makes; a recurrence, what it made before, too. */
 static inline bool lnode_is_elementwise(const struct lnode *node)
 {
 	switch (node->kind) {
@@ -126,6 +129,7 @@ static inline bool lnode_is_elementwise(const struct lnode *node)
 	case N_SELECT:
 	case N_CAST:
 	case N_COPY:
+	case N_RECURRENCE:
 		return true;
 	default:
 		return false;

@@ -68,14 +68,16 @@ static void do_merge(int64_t *stride, void *arg)
 static void remap_dims(struct group *group, const struct dim_edit *e)
 {
 	int64_t dims[NC_DIMS_MAX] = { 0 };
-	uint32_t axes = 0;
+	uint32_t axes = 0, along = 0;
 
 	for (uint32_t i = 0; i < e->n; i++) {
 		dims[i] = group->dims[e->order[i]];
 		axes |= (group->axes >> e->order[i] & 1) << i;
+		along |= (group->along >> e->order[i] & 1) << i;
 	}
 	memcpy(group->dims, dims, sizeof(dims));
 	group->axes = axes;
+	group->along = along;
 	group->nd = e->n;
 }
 
@@ -124,6 +126,12 @@ static void sort_dims(const struct legal *legal, struct group *group, struct dim
 		}
 }
 
+/* Dims at and at + 1 have become one. */
+static uint32_t merge_bits(uint32_t bits, uint32_t at)
+{
+	return (bits & ((2u << at) - 1)) | (bits >> 1 & ~((2u << at) - 1));
+}
+
 void nci_collapse(const struct legal *legal, struct group *group)
 {
 	struct dim_edit e = { .group = group };
@@ -134,7 +142,7 @@ void nci_collapse(const struct legal *legal, struct group *group)
 	for (e.at = 0; e.at + 1 < group->nd;) {
 		uint32_t axes = group->axes >> e.at;
 
-		e.ok = (axes & 1) == (axes >> 1 & 1);
+		e.ok = (axes & 1) == (axes >> 1 & 1) && !(group->along >> e.at & 3);
 		each_stride(legal, group, check_merge, &e);
 		if (!e.ok) {
 			e.at++;
@@ -144,8 +152,8 @@ void nci_collapse(const struct legal *legal, struct group *group)
 		group->dims[e.at] *= group->dims[e.at + 1];
 		for (uint32_t i = e.at + 1; i + 1 < group->nd; i++)
 			group->dims[i] = group->dims[i + 1];
-		axes = group->axes;
-		group->axes = (axes & ((2u << e.at) - 1)) | (axes >> 1 & ~((2u << e.at) - 1));
+		group->axes = merge_bits(group->axes, e.at);
+		group->along = merge_bits(group->along, e.at);
 		group->nd--;
 	}
 }
@@ -325,7 +333,8 @@ static uint32_t constant_along(const struct legal *legal, const struct group *gr
 	return n;
 }
 
-/* Loops: kept axes outside, reduced ones inside; then those that reuse operands inside. */
+/* Loops: kept axes outside, reduced ones inside; then those that reuse operands inside. The dim of a
+ * recurrence is the innermost of the kept ones. */
 static void order_loops(const struct legal *legal, const struct group *group, struct plan *plan)
 {
 	uint32_t weight[AXES_MAX];
@@ -335,7 +344,9 @@ static void order_loops(const struct legal *legal, const struct group *group, st
 
 		plan->order[i] = i;
 		weight[i] = constant_along(legal, group, plan->axes[i].dim) +
-			    (plan->axes[i].reduced ? 1u << 30 : 0);
+			    (plan->axes[i].reduced		       ? 1u << 30 :
+			     group->along >> plan->axes[i].dim & 1 ? 1u << 29 :
+								     0);
 		for (; j > 0 && weight[plan->order[j - 1]] > weight[i]; j--)
 			plan->order[j] = plan->order[j - 1];
 		plan->order[j] = i;
@@ -428,6 +439,25 @@ static void plan_transposed(const struct legal *legal, const struct group *group
 	order_loops(legal, group, plan);
 }
 
+/*
+ * With a recurrence: along its dim tiles follow one another in a partition, nothing else lies in them, and the dims
+ * that stay are spread over partitions.
+ */
+static void plan_recurrence(const struct legal *legal, struct planner *p)
+{
+	const struct group *group = p->group;
+
+	for (uint32_t d = group->nd; d-- > 0;) {
+		int64_t n = group->dims[d];
+
+		if (group->along >> d & 1)
+			push(p, d, AXIS_FREE, 1, n, nci_min(n, chunk(n, p->target)));
+		else
+			push(p, d, AXIS_LOOP, 1, n, 1);
+	}
+	finish_region(legal, p, false);
+}
+
 static int64_t target_elems(const struct legal *legal, const struct group *group)
 {
 	int64_t widest, live = live_bytes(legal, group, &widest);
@@ -446,7 +476,7 @@ void nci_plan(const struct legal *legal, const struct group *group, struct plans
 	uint32_t split = 0;
 
 	memset(plans, 0, sizeof(*plans));
-	split = transposed_dim(legal, group);
+	split = group->along ? LIR_NONE : transposed_dim(legal, group);
 	if (split != LIR_NONE) {
 		plans->n = 1;
 		plan_transposed(legal, group, split, &plans->plan[0]);
@@ -454,8 +484,13 @@ void nci_plan(const struct legal *legal, const struct group *group, struct plans
 	}
 	for (uint32_t i = 0; i < group->n_members; i++)
 		p.one_part_axis |= legal->nodes[group->members[i].node].kind == N_IOTA;
-	memcpy(size, group->dims, sizeof(size));
 	p.plan = &plans->plan[0];
+	if (group->along) {
+		plans->n = 1;
+		plan_recurrence(legal, &p);
+		return;
+	}
+	memcpy(size, group->dims, sizeof(size));
 	rest = plan_region(&p, size, &split);
 	plans->parts_reduced = group->axes && !group->row && choose_parts(p.plan);
 	finish_region(legal, &p, plans->parts_reduced);

@@ -158,6 +158,7 @@ static const char *const kind_names[] = {
 	[N_BROADCAST] = "broadcast",
 	[N_REDUCE] = "reduce",
 	[N_SCAN] = "scan",
+	[N_RECURRENCE] = "recurrence",
 	[N_MATMUL] = "matmul",
 	[N_CONV] = "conv2d",
 	[N_CONV_GRAD_X] = "conv2d_grad_x",

@@ -601,6 +601,9 @@ void eval_emit(struct eval *ev, uint32_t member)
 	case N_REDUCE:
 		eval_emit_row_reduce(ev, member);
 		break;
+	case N_RECURRENCE:
+		eval_emit_recurrence(ev, member);
+		break;
 	default: /* products were computed by their kernel */
 		break;
 	}

@@ -65,6 +65,8 @@ static void member_varies(struct eval *ev, uint32_t i)
 				val->varies[a] |= ev->vals[ev->src[i][j]].varies[a];
 		if (node->kind == N_REDUCE && axis->reduced)
 			val->varies[a] = false;
+		if (node->kind == N_RECURRENCE && (ev->group->along >> axis->dim & 1))
+			val->varies[a] = true;
 	}
 }
 

@@ -32,6 +32,9 @@ struct val {
 	int takes;
 	uint32_t sum; /* an activation: member that its accumulator makes, LIR_NONE: none */
 	bool unread; /* and nothing but that is wanted of it */
+	/* A recurrence: its last step, for each place of the reduced axes, where the tiles before and those at
+	 * hand along its dim end; LIR_NONE: none. */
+	uint32_t ends_before, ends;
 };
 
 struct eval {
@@ -120,6 +123,9 @@ void eval_find_sums(struct eval *ev, const uint32_t *uses);
 void eval_emit_activation(struct eval *ev, uint32_t member);
 /* The sum of all elements of a row of fp32 by the scalar engine, as REDUCE would add them. */
 void eval_emit_row_sum(struct eval *ev, struct ltile to, struct ltile from);
+
+/* recurrence.c */
+void eval_emit_recurrence(struct eval *ev, uint32_t member);
 
 /* reduce.c */
 uint32_t eval_reduce_alu(const struct lnode *node);

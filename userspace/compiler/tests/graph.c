@@ -332,6 +332,23 @@ struct tv *tg_scan(struct tg *tg, nc_reduce_op op, const struct tv *x, uint32_t 
 	return t;
 }
 
+/* Rounded as the device does: what is lost in one step counts in all that follow. */
+struct tv *tg_recurrence(struct tg *tg, const struct tv *a, const struct tv *b, uint32_t dim)
+{
+	struct tv *t = tv_new(tg, b->dtype, b->nd, b->dims);
+	int64_t stride = 1;
+
+	for (uint32_t i = dim + 1; i < b->nd; i++)
+		stride *= b->dims[i];
+	for (int64_t n = 0; n < t->n; n++) {
+		double before = n / stride % b->dims[dim] ? t->f[n - stride] : 0;
+
+		t->f[n] = tv_round(t->dtype, tv_round(t->dtype, a->f[n] * before) + b->f[n]);
+	}
+	t->v = nc_recurrence(tg->graph, a->v, b->v, dim);
+	return t;
+}
+
 struct tv *tg_matmul(struct tg *tg, const struct tv *a, const struct tv *b)
 {
 	struct tv ba = *a, bb = *b;

@@ -75,6 +75,7 @@ struct tv *tg_permute(struct tg *tg, const struct tv *x, const uint32_t *order);
 struct tv *tg_broadcast(struct tg *tg, const struct tv *x, uint32_t nd, const int64_t *dims);
 struct tv *tg_reduce(struct tg *tg, nc_reduce_op op, const struct tv *x, uint32_t axes, bool keep);
 struct tv *tg_scan(struct tg *tg, nc_reduce_op op, const struct tv *x, uint32_t dim);
+struct tv *tg_recurrence(struct tg *tg, const struct tv *a, const struct tv *b, uint32_t dim);
 struct tv *tg_take(struct tg *tg, const struct tv *x, uint32_t dim, const struct tv *index);
 struct tv *tg_put(struct tg *tg, nc_put_op op, const struct tv *x, uint32_t dim,
 		  const struct tv *index, const struct tv *rows);
