@@ -371,6 +371,77 @@ static bool join(struct fuse *f, uint32_t g, uint32_t index)
 	return false;
 }
 
+/* Does the member read the group's values, but at another place than they are made at? */
+static bool reads_elsewhere(struct fuse *f, const struct member *m, uint32_t nd, uint32_t g)
+{
+	for (uint32_t j = 0; j < f->legal->nodes[m->node].n_src; j++) {
+		const struct vref *ref = &m->src[j];
+
+		if (in_group(f->legal, ref->node, g) &&
+		    memcmp(find_member(&f->legal->groups[g], ref->node)->own, ref->stride,
+			   nd * sizeof(ref->stride[0])))
+			return true;
+	}
+	return false;
+}
+
+static bool reads_group(const struct fuse *f, const struct group *group, uint32_t g)
+{
+	for (uint32_t i = 0; i < group->n_members; i++)
+		for (uint32_t j = 0; j < f->legal->nodes[group->members[i].node].n_src; j++)
+			if (in_group(f->legal, group->members[i].src[j].node, g))
+				return true;
+	return false;
+}
+
+/* A loop over elements may be done as part of a later one over the same space, if nothing between the two needs it. */
+static bool may_merge(struct fuse *f, uint32_t from, uint32_t to)
+{
+	const struct group *a = &f->legal->groups[from], *b = &f->legal->groups[to];
+
+	if (a->kind != N_COPY || b->kind != N_COPY || a->axes || a->along || b->row ||
+	    a->nd != b->nd || memcmp(a->dims, b->dims, a->nd * sizeof(a->dims[0])) ||
+	    a->bytes + b->bytes > GROUP_BYTES_MAX)
+		return false;
+	for (uint32_t g = from + 1; g < to; g++)
+		if (reads_group(f, &f->legal->groups[g], from))
+			return false;
+	for (uint32_t i = 0; i < b->n_members; i++)
+		if (reads_elsewhere(f, &b->members[i], b->nd, from))
+			return false;
+	return true;
+}
+
+static void merge(struct fuse *f, uint32_t from, uint32_t to)
+{
+	struct group *a = &f->legal->groups[from], *b = &f->legal->groups[to];
+	uint32_t n = a->n_members + b->n_members;
+
+	a->members = nci_grow(f->ctx, a->members, &a->cap_members, n, sizeof(*a->members));
+	memcpy(a->members + a->n_members, b->members, b->n_members * sizeof(*b->members));
+	for (uint32_t i = 0; i < a->n_members; i++)
+		f->legal->nodes[a->members[i].node].group = to;
+	b->members = a->members;
+	b->cap_members = a->cap_members;
+	b->n_members = n;
+	b->bytes += a->bytes;
+	a->members = NULL;
+	a->n_members = a->cap_members = 0;
+	a->bytes = 0;
+}
+
+/* What makes the node's operands, in one group if that can be: else all but one go through memory. */
+static void gather_producers(struct fuse *f, const struct lnode *node, uint32_t g)
+{
+	for (uint32_t i = 0; i < node->n_src; i++) {
+		const struct lnode *src = &f->legal->nodes[node->src[i].node];
+
+		if (!lnode_is_source(src) && !src->floating && src->group < g &&
+		    may_merge(f, src->group, g))
+			merge(f, src->group, g);
+	}
+}
+
 /* Made by the kernel that makes its operand. */
 static bool is_second_result(const struct lnode *node)
 {
@@ -406,6 +477,8 @@ static void fuse_node(struct fuse *f, uint32_t index)
 		    legal->groups[legal->n_groups - 1].bytes < GROUP_BYTES_SMALL &&
 		    same_space(&legal->groups[legal->n_groups - 1], node))
 			g = legal->n_groups - 1;
+		if (g != LIR_NONE)
+			gather_producers(f, node, g);
 		if (g != LIR_NONE && join(f, g, index))
 			return;
 	}

@@ -45,8 +45,8 @@ nc_value nc_recurrence(nc_graph *graph, nc_value a, nc_value b, uint32_t dim)
 				   dim, left, x->type.ndim);
 	if (x->type.dtype != NC_FP32 || y->type.dtype != NC_FP32)
 		return nci_mistake(graph, -EOPNOTSUPP,
-				   "recurrence: %s and %s; cast both to fp32, the only dtype",
-				   left, right);
+				   "recurrence: %s and %s; cast both to fp32, the only dtype", left,
+				   right);
 	node.type = x->type;
 	node.axes = 1u << dim;
 	return nci_add_node(graph, &node);

@@ -344,7 +344,7 @@ static void order_loops(const struct legal *legal, const struct group *group, st
 
 		plan->order[i] = i;
 		weight[i] = constant_along(legal, group, plan->axes[i].dim) +
-			    (plan->axes[i].reduced		       ? 1u << 30 :
+			    (plan->axes[i].reduced		   ? 1u << 30 :
 			     group->along >> plan->axes[i].dim & 1 ? 1u << 29 :
 								     0);
 		for (; j > 0 && weight[plan->order[j - 1]] > weight[i]; j--)

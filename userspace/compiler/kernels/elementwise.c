@@ -61,6 +61,17 @@ static uint32_t one_input_engine(struct eval *ev, uint32_t ct, uint32_t alu, uin
 	return engine;
 }
 
+uint32_t eval_pair_engine(struct eval *ev, uint32_t ct, uint32_t alu, int64_t elems)
+{
+	uint32_t engine = eval_alu_engine(ct, alu);
+
+	if (engine == ISA_VECTOR && ct == ISA_CT_F32 && ev->group->along &&
+	    elems >= BALANCE_ELEMS && ev->cost[ISA_GPSIMD] < ev->cost[ISA_VECTOR])
+		engine = ISA_GPSIMD;
+	eval_spend(ev, engine, elems);
+	return engine;
+}
+
 /* Makes operand j a tile or column; constants stay immediates if imm_ok. */
 static uint32_t need(struct eval *ev, uint32_t member, uint32_t j, bool imm_ok)
 {
@@ -287,8 +298,7 @@ static void emit_binary(struct eval *ev, uint32_t member, const struct lnode *no
 		return;
 	}
 	eval_tiles(ev, 3, v, t);
-	engine = eval_alu_engine(ct, alu);
-	eval_spend(ev, engine, eval_elems(ev, &ev->vals[member]));
+	engine = eval_pair_engine(ev, ct, alu, eval_elems(ev, &ev->vals[member]));
 	lir_tensor_tensor(ev->lir, engine, ct, alu, t[0], t[1], t[2]);
 }
 

@@ -110,6 +110,9 @@ void eval_find_folds(struct eval *ev);
 void eval_emit(struct eval *ev, uint32_t member);
 /* Engine for an ALU operation between tiles. */
 uint32_t eval_alu_engine(uint32_t ct, uint32_t alu);
+/* The same of two tiles of so many elements, which it notes as spent. The vector engine alone has recurrences: where there
+ * are any, gpsimd takes of the rest what leaves both as busy. */
+uint32_t eval_pair_engine(struct eval *ev, uint32_t ct, uint32_t alu, int64_t elems);
 /* dst = src, converted as NC_CAST; both on the vector engine or, 8-byte types, on gpsimd. */
 void eval_convert(struct eval *ev, nc_dtype to, struct ltile dst, nc_dtype from, struct ltile src);
 

@@ -124,7 +124,8 @@ static void accumulate(struct loop *l, uint32_t member)
 	if (acc->buf != LIR_NONE && !eval_reduce_tiles(ev, src, &b, &a)) {
 		a.buf = acc->buf;
 		a.dtype = (uint8_t)acc->dtype;
-		lir_tensor_tensor(ev->lir, eval_alu_engine(ct, alu), ct, alu, a, a, b);
+		lir_tensor_tensor(ev->lir, eval_pair_engine(ev, ct, alu, acc->elems), ct, alu, a, a,
+				  b);
 		return;
 	}
 	acc->dtype = compute_dtype(ct);

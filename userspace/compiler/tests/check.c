@@ -193,6 +193,18 @@ static void scan(void **state)
 	check(tg);
 }
 
+/* Tile after tile, with the sum over its places. */
+static void recurrence(void **state)
+{
+	struct tg *tg = tg_new("recurrence", 7);
+	struct tv *a = tg_input(tg, NC_FP32, SHAPE(70, 3, 3000), NULL);
+
+	(void)state;
+	a = tg_recurrence(tg, tg_unary(tg, NC_SIN, a), a, 2);
+	tg_output(tg, tg_reduce(tg, NC_REDUCE_SUM, a, 2, false), NULL, NC_NO_ALIAS);
+	check(tg);
+}
+
 /* Sums of rows whose indices repeat, in two transfers; computed indices. */
 static void rows(void **state)
 {
@@ -236,7 +248,7 @@ int main(void)
 		cmocka_unit_test(elementwise),	  cmocka_unit_test(matmul),
 		cmocka_unit_test(convolution),	  cmocka_unit_test(attention),
 		cmocka_unit_test(scan),		  cmocka_unit_test(rows),
-		cmocka_unit_test(attention_grad),
+		cmocka_unit_test(attention_grad), cmocka_unit_test(recurrence),
 	};
 
 	setenv("NEURON_CHECK", "all", 1);

@@ -151,11 +151,24 @@ static struct tv *random_rows(struct pool *p, const struct tv *x)
 		      x, dim, index, tg_unary(p->tg, x->dtype == NC_BOOL ? NC_NOT : NC_ABS, rows));
 }
 
+/* Along any dim; the operands are computed, or views, or both. */
+static struct tv *random_recurrence(struct pool *p, const struct tv *x)
+{
+	const struct tv *a = tg_binary(p->tg, NC_MAX, x, pick_like(p, x, NC_FP32));
+	const struct tv *b = tg_broadcast(p->tg, x, a->nd, a->dims);
+	const uint32_t dim = (uint32_t)tg_range(p->tg, 0, a->nd - 1);
+
+	if (tg_range(p->tg, 0, 1))
+		b = tg_unary(p->tg, NC_ABS, b);
+	return tg_range(p->tg, 0, 1) ? tg_recurrence(p->tg, a, b, dim) :
+				       tg_recurrence(p->tg, b, a, dim);
+}
+
 static struct tv *random_op(struct pool *p)
 {
 	const struct tv *x = pick(p);
 
-	switch (tg_range(p->tg, 0, 11)) {
+	switch (tg_range(p->tg, 0, 12)) {
 	case 0:
 		return tg_unary(p->tg, x->dtype == NC_BOOL ? NC_NOT : NC_ABS, x);
 	case 1:
@@ -182,6 +195,8 @@ static struct tv *random_op(struct pool *p)
 			       x, (uint32_t)tg_range(p->tg, 0, x->nd - 1));
 	case 8:
 		return x->nd ? random_rows(p, x) : random_binary(p, x);
+	case 9:
+		return x->nd && x->dtype == NC_FP32 ? random_recurrence(p, x) : random_view(p, x);
 	default:
 		return random_binary(p, x);
 	}
@@ -348,6 +363,8 @@ static nc_value odd_call(struct tg *r, nc_graph *g, nc_value last)
 		return nc_reduce(g, (nc_reduce_op)tg_range(r, 0, NC_REDUCE_OPS), a,
 				 (uint32_t)odd_number(r), tg_range(r, 0, 1));
 	case 16:
+		if (tg_range(r, 0, 1))
+			return nc_recurrence(g, a, b, (uint32_t)tg_range(r, 0, 4));
 		return nc_scan(g, (nc_reduce_op)tg_range(r, 0, NC_REDUCE_OPS), a,
 			       (uint32_t)tg_range(r, 0, 4));
 	case 17:

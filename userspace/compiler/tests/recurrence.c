@@ -164,8 +164,8 @@ static void mistakes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shapes),   cmocka_unit_test(state_spaces),
-		cmocka_unit_test(operands), cmocka_unit_test(sequence_first),
+		cmocka_unit_test(shapes),      cmocka_unit_test(state_spaces),
+		cmocka_unit_test(operands),    cmocka_unit_test(sequence_first),
 		cmocka_unit_test(many_states), cmocka_unit_test(mistakes),
 	};
 
