@@ -160,6 +160,10 @@ CASES: dict[str, Callable[[str], Callable[[], Any]]] = {
 }
 
 
+GENERATED = ["generate_op", "generate_gpt"]  # the compiler's time, of generate.py; PyTorch's CPU backend has none
+NAMES = [*CASES, *GENERATED]
+
+
 def settle(device: str) -> None:
     """Wait for the device's work."""
     if device != "cpu":
@@ -209,6 +213,18 @@ def measure(name: str, rounds: int, seconds: float) -> dict[str, Any]:
     return result | {"ratio": result["neuron_median_s"] / result["cpu_median_s"], "device_s": device_s}
 
 
+def generation(name: str, rounds: int) -> dict[str, Any]:
+    """A row of generate.py; its ratio is that to the target."""
+    if name == "generate_op":
+        times = generate.operators(torch.get_device_module("neuron"), max(rounds, 2))
+    else:
+        alone = [__file__, "--threads", str(threads), "--alone", "--where", "1", "gpt_step"]
+        times = generate.gpt(alone, max(2, rounds // 3))
+    result = {f"neuron_{key}_s": value for key, value in summary(times)._asdict().items()}
+    target = generate.TARGETS[name]
+    return {"name": name, "target_s": target} | result | {"ratio": result["neuron_median_s"] / target}
+
+
 def where_it_goes() -> None:
     """The table of where.py, or one case of it."""
     if args.alone:
@@ -217,7 +233,7 @@ def where_it_goes() -> None:
         return
     print(where.head())
     results = []
-    for name in args.cases or [name for name in CASES if not name.endswith("_dispatch")]:
+    for name in [name for name in args.cases or CASES if name in CASES and not name.endswith("_dispatch")]:
         command = [__file__, "--threads", str(threads), "--alone", "--where", str(args.where), name]
         results.append({"name": name} | where.measure(command, args.where))
         print(where.row(name, results[-1]), flush=True)
@@ -236,10 +252,13 @@ def human(seconds: float) -> str:
 def row(result: dict[str, Any]) -> str:
     """A line of the table."""
     cells = [f"{result['name']:20}"]
-    for device in ("cpu", "neuron"):
+    if "target_s" in result:
+        cells.append(f"{human(result['target_s']):>9} (target)".ljust(32))
+    for device in ("cpu", "neuron") if len(cells) == 1 else ("neuron",):
         median, low, high = (human(result[f"{device}_{key}_s"]) for key in Times._fields)
         cells.append(f"{median:>9} ({low} to {high})".ljust(32))
-    return " ".join([*cells, f"{result['ratio']:8.2f}", f"{human(result['device_s']):>10}"])
+    device_time = human(result["device_s"]) if "device_s" in result else ""
+    return " ".join([*cells, f"{result['ratio']:8.2f}", f"{device_time:>10}"])
 
 
 def main() -> None:
@@ -255,8 +274,9 @@ def main() -> None:
     path = None if args.history is None else history.path_of(args.history)
     former = history.load(path) if path else []
     results, lines, slower = [], [], []
-    for name in args.cases or CASES:
-        results.append(measure(name, args.rounds, args.round_ms / 1e3))
+    for name in args.cases or NAMES:
+        new = name in GENERATED
+        results.append(generation(name, args.rounds) if new else measure(name, args.rounds, args.round_ms / 1e3))
         lines.append(history.line_of(results[-1], threads, facts.transport))
         change = history.change(former, lines[-1])
         print(row(results[-1]), change, flush=True)
@@ -270,12 +290,13 @@ def main() -> None:
 
 
 # PyTorch and the runtime start their threads when they are loaded: first the processors are chosen.
-args = parse(list(CASES))
+args = parse(NAMES)
 threads = limit_processors(args.threads)
 os.environ["TORCH_NEURONX_CACHE"] = ""  # the compiler's time is that of making programs
 import torch  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
+import generate  # noqa: E402
 import history  # noqa: E402
 import models  # noqa: E402
 import where  # noqa: E402
