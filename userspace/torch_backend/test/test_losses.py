@@ -47,6 +47,35 @@ def test_cross_entropy_where_all_is_ignored():
     same(lambda x, y: F.cross_entropy(x, y), values(torch.float32, 3, 4), torch.full((3,), -100))
 
 
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], **ids)
+def test_cross_entropy_of_images(reduction, dtype):
+    x, y, w = values(dtype, 3, 5, 4, 7), torch.randint(5, (3, 4, 7)), torch.rand(5).to(dtype)
+    y[0, :2] = 2
+    same(with_gradient(lambda x, y: F.cross_entropy(x, y, reduction=reduction)), x, y, scale=16)
+    same(
+        with_gradient(lambda x, y, w: F.cross_entropy(x, y, w, ignore_index=2, reduction=reduction)),
+        x, y, w, scale=16,
+    )  # fmt: skip
+    deep = values(dtype, 2, 5, 3, 2, 4), torch.randint(5, (2, 3, 2, 4))
+    same(with_gradient(lambda x, y: F.cross_entropy(x, y, reduction=reduction)), *deep, scale=16)
+
+
+def test_nll_of_images_that_lie_otherwise():
+    x = values(torch.float32, 3, 4, 7, 5).log_softmax(3).permute(0, 3, 1, 2)
+    y = torch.randint(5, (3, 7, 4)).transpose(1, 2)
+    same(lambda x, y: F.nll_loss(x, y), x, y, scale=16)
+    same(lambda x, y: F.nll_loss(x, y, reduction="none"), x[:, :, ::2], y[:, ::2], scale=16)
+
+
+def test_nll_of_images_that_do_not_fit():
+    x, y = torch.zeros(2, 5, 3, 4, device="neuron"), torch.zeros(2, 4, 3, dtype=torch.long, device="neuron")
+    with pytest.raises(RuntimeError, match=r"targets of \[2, 3, 4\], not of \[2, 4, 3\]"):
+        torch.ops.aten.nll_loss2d_forward(x, y, None, 1, -100)
+    with pytest.raises(RuntimeError, match="4D tensors"):
+        torch.ops.aten.nll_loss2d_forward(x[0], y, None, 1, -100)
+
+
 def test_nll_with_infinities():
     x = torch.tensor([[0.0, -float("inf")], [-1.0, -2.0]])
     same(with_gradient(lambda x, y: F.nll_loss(x, y)), x, torch.tensor([0, 1]))

@@ -15,6 +15,8 @@
 #include <ATen/ops/huber_loss_ops.h>
 #include <ATen/ops/mse_loss_backward_ops.h>
 #include <ATen/ops/mse_loss_ops.h>
+#include <ATen/ops/nll_loss2d_backward_ops.h>
+#include <ATen/ops/nll_loss2d_forward_ops.h>
 #include <ATen/ops/nll_loss_backward_ops.h>
 #include <ATen/ops/nll_loss_forward_ops.h>
 #include <ATen/ops/smooth_l1_loss_backward_ops.h>
@@ -25,36 +27,47 @@ namespace {
 
 using at::Tensor;
 
-// The parts that forward and backward share: [rows, classes] seen from [classes] or [rows, classes].
+// [rows], or [rows, height, width], with a dim of one class behind the rows: all of four dims.
+Tensor withClass(const Tensor &x)
+{
+  const Tensor y = x.dim() == 0 ? x.unsqueeze(0) : x;
+  return y.dim() == 1 ? y.unsqueeze(1).unsqueeze(2).unsqueeze(3) : y.unsqueeze(1);
+}
+
+// [classes], [rows, classes] or [rows, classes, height, width] in four dims.
+Tensor inFourDims(const Tensor &x)
+{
+  const Tensor y = x.dim() == 1 ? x.unsqueeze(0) : x;
+  return y.dim() == 2 ? y.unsqueeze(2).unsqueeze(3) : y;
+}
+
+// The parts that forward and backward share, of one place for each row and of images.
 struct Nll {
   Tensor input, target, weight;
-  int64_t rows, classes;
+  at::IntArrayRef shape;
 
   Nll(const Tensor &self, const Tensor &labels, const std::optional<Tensor> &weights)
-      : input(self.dim() == 1 ? self.unsqueeze(0) : self),
-        target(labels.dim() == 0 ? labels.unsqueeze(0) : labels),
-        weight(weights && weights->defined() ? *weights : Tensor()),
-        rows(input.size(0)),
-        classes(input.size(1))
+      : input(inFourDims(self)),
+        target(withClass(labels)),
+        weight(weights && weights->defined() ? weights->view({1, -1, 1, 1}) : Tensor()),
+        shape(input.sizes())
   {
-    if (rows == 0 || classes == 0)
+    if (input.numel() == 0)
       throw NotNative("nll_loss of nothing");
   }
 
-  // Weight of each row's class in the column of its class, else 0: [rows, classes].
+  // Weight of each place's class at its class, else 0.
   V weights(Graph &graph, int target, int ignored, int weight, at::ScalarType type) const
   {
-    const int64_t shape[] = {rows, classes};
-    const int64_t column[] = {rows, 1};
-    const V label = reshape(cast(graph.in(target), NC_INT32), column);
+    const V label = cast(graph.in(target), NC_INT32);
     const V index = iota(graph.raw(), NC_INT32, shape, 1);
     const V skip = binary(NC_EQ, label, graph.in(ignored));
     const V hit = binary(NC_AND, binary(NC_EQ, index, broadcast(label, shape)), broadcast(unary(NC_NOT, skip), shape));
     // A class that does not exist cannot stop the launch as it raises on the CPU: the loss is NaN then.
-    const V wide = reshape(cast(graph.in(target), NC_INT64), column);
+    const V wide = cast(graph.in(target), NC_INT64);
     const V wrong = binary(NC_AND, unary(NC_NOT, skip),
                            binary(NC_OR, binary(NC_LT, wide, wide.constant(0)),
-                                  binary(NC_GE, wide, wide.constant(static_cast<double>(classes)))));
+                                  binary(NC_GE, wide, wide.constant(static_cast<double>(shape[1])))));
     V one = cast(hit, ncDtype(type));
     one = select(broadcast(wrong, shape), one.constant(std::numeric_limits<double>::quiet_NaN()), one);
     return weight < 0 ? one : one * graph.in(weight, type);
@@ -68,14 +81,14 @@ std::tuple<Tensor &, Tensor &> nllForward(const Tensor &self, const Tensor &labe
   const Nll nll(self, labels, weights);
   const auto type = computeType(self.scalar_type());
   const bool none = reduction == at::Reduction::None;
-  at::native::resize_output(out, none && self.dim() == 2 ? at::IntArrayRef(nll.rows) : at::IntArrayRef());
+  at::native::resize_output(out, none && self.dim() > 1 ? labels.sizes() : at::IntArrayRef());
   at::native::resize_output(total, {});
   Op op("nll_loss", self.device().index());
   op.attribute(reduction);
   const int input = op.input(nll.input);
   const int target = op.input(nll.target);
   const int ignored = op.scalar(ignore, at::kInt);
-  const int weight = nll.weight.defined() ? op.input(nll.weight.view({1, -1}), {nll.rows, nll.classes}) : -1;
+  const int weight = nll.weight.defined() ? op.input(nll.weight, nll.shape) : -1;
   op.output(out);
   op.output(total);
   op.run([&](Graph &graph) {
@@ -89,8 +102,8 @@ std::tuple<Tensor &, Tensor &> nllForward(const Tensor &self, const Tensor &labe
       graph.out(1, zero);
       return;
     }
-    const V sum = reshape(zero - reduce(NC_REDUCE_SUM, chosen, 3, false), {});
-    const V all = reshape(reduce(NC_REDUCE_SUM, w, 3, false), {});
+    const V sum = reshape(zero - reduce(NC_REDUCE_SUM, chosen, 15, false), {});
+    const V all = reshape(reduce(NC_REDUCE_SUM, w, 15, false), {});
     graph.out(0, reduction == at::Reduction::Mean ? sum / all : sum);
     graph.out(1, all);
   });
@@ -102,17 +115,15 @@ Tensor &nllBackward(const Tensor &grad, const Tensor &self, const Tensor &labels
 {
   const Nll nll(self, labels, weights);
   const auto type = computeType(self.scalar_type());
-  const bool none = reduction == at::Reduction::None;
   at::native::resize_output(out, self.sizes());
-  const int64_t shape[] = {nll.rows, nll.classes};
   Op op("nll_loss_backward", self.device().index());
   op.attribute(reduction);
-  const int dy = op.input(none && grad.dim() == 1 ? grad.unsqueeze(1) : grad, shape);
+  const int dy = op.input(withClass(grad), nll.shape);
   const int target = op.input(nll.target);
   const int ignored = op.scalar(ignore, at::kInt);
-  const int weight = nll.weight.defined() ? op.input(nll.weight.view({1, -1}), shape) : -1;
-  const int sum = reduction == at::Reduction::Mean ? op.input(total, shape) : -1;
-  op.output(self.dim() == 1 ? out.unsqueeze(0) : out);
+  const int weight = nll.weight.defined() ? op.input(nll.weight, nll.shape) : -1;
+  const int sum = reduction == at::Reduction::Mean ? op.input(total, nll.shape) : -1;
+  op.output(inFourDims(out));
   op.run([&](Graph &graph) {
     const V w = nll.weights(graph, target, ignored, weight, type);
     V g = graph.in(dy, type);
@@ -121,6 +132,50 @@ Tensor &nllBackward(const Tensor &grad, const Tensor &self, const Tensor &labels
     graph.out(0, w.constant(0) - select(binary(NC_NE, w, w.constant(0)), g * w, w.constant(0)));
   });
   return out;
+}
+
+void checkImages(const Tensor &self, const Tensor &labels, const std::optional<Tensor> &weights)
+{
+  TORCH_CHECK(labels.dim() == 3,
+              "only batches of spatial targets supported (3D tensors) but got targets of dimension: ", labels.dim());
+  TORCH_CHECK(self.dim() == 4,
+              "only batches of spatial inputs supported (4D tensors), but got input of dimension: ", self.dim());
+  TORCH_CHECK(self.size(0) == labels.size(0) && self.size(2) == labels.size(1) && self.size(3) == labels.size(2),
+              "nll_loss2d: an input of ", self.sizes(), " has targets of [", self.size(0), ", ", self.size(2), ", ",
+              self.size(3), "], not of ", labels.sizes());
+  TORCH_CHECK(!weights || !weights->defined() || weights->numel() == self.size(1), "nll_loss2d: ", self.size(1),
+              " classes, but weights of ", weights->sizes());
+}
+
+std::tuple<Tensor &, Tensor &> nllOfImagesOut(const Tensor &self, const Tensor &labels,
+                                              const std::optional<Tensor> &weights, int64_t reduction, int64_t ignore,
+                                              Tensor &out, Tensor &total)
+{
+  checkImages(self, labels, weights);
+  return nllForward(self, labels, weights, reduction, ignore, out, total);
+}
+
+std::tuple<Tensor, Tensor> nllOfImages(const Tensor &self, const Tensor &labels, const std::optional<Tensor> &weights,
+                                       int64_t reduction, int64_t ignore)
+{
+  Tensor out = at::empty({0}, self.options()), total = at::empty({0}, self.options());
+  nllOfImagesOut(self, labels, weights, reduction, ignore, out, total);
+  return {out, total};
+}
+
+Tensor &nllOfImagesBackwardOut(const Tensor &grad, const Tensor &self, const Tensor &labels,
+                               const std::optional<Tensor> &weights, int64_t reduction, int64_t ignore,
+                               const Tensor &total, Tensor &out)
+{
+  checkImages(self, labels, weights);
+  return nllBackward(grad, self, labels, weights, reduction, ignore, total, out);
+}
+
+Tensor nllOfImagesBackward(const Tensor &grad, const Tensor &self, const Tensor &labels,
+                           const std::optional<Tensor> &weights, int64_t reduction, int64_t ignore, const Tensor &total)
+{
+  Tensor out = at::empty_like(self);
+  return nllOfImagesBackwardOut(grad, self, labels, weights, reduction, ignore, total, out);
 }
 
 // --- losses of pairs: an elementwise formula, then the reduction
@@ -296,6 +351,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
 {
   NEURON_IMPL("nll_loss_forward.output", nll_loss_forward_output, nllForward);
   NEURON_IMPL("nll_loss_backward.grad_input", nll_loss_backward_grad_input, nllBackward);
+  NEURON_IMPL("nll_loss2d_forward", nll_loss2d_forward, nllOfImages);
+  NEURON_IMPL("nll_loss2d_forward.output", nll_loss2d_forward_output, nllOfImagesOut);
+  NEURON_IMPL("nll_loss2d_backward", nll_loss2d_backward, nllOfImagesBackward);
+  NEURON_IMPL("nll_loss2d_backward.grad_input", nll_loss2d_backward_grad_input, nllOfImagesBackwardOut);
   NEURON_IMPL("mse_loss.out", mse_loss_out, mseLoss);
   NEURON_IMPL("mse_loss_backward", mse_loss_backward, mseLossBackwardNew);
   NEURON_IMPL("mse_loss_backward.grad_input", mse_loss_backward_grad_input, mseLossBackward);
