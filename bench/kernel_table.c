@@ -44,6 +44,7 @@ struct build {
 	double macs; /* multiplications of the tensor engine */
 	double passes; /* elements that vector, scalar or gpsimd must look at */
 	double acts; /* of these, by activation functions, which scalar alone has */
+	double ints; /* of these, of integers, which scalar does not have */
 };
 
 struct row {
@@ -311,14 +312,20 @@ static void transpose(struct build *b)
 /* Instructions of random bits: five of xor alone, three of folding, three of multiplying, and the index. */
 #define RANDOM_PASSES 11
 
+static void random_key(struct build *b, nc_value key[NC_KEY_WORDS])
+{
+	for (int i = 0; i < NC_KEY_WORDS; i++)
+		key[i] = nc_const_int(b->graph, NC_INT32, 0x1234567 * (i + 1));
+}
+
 static nc_value random_bits(struct build *b)
 {
 	const struct nc_type type = type_of(NC_INT32, 2, b->dims);
 	nc_value key[NC_KEY_WORDS];
 
-	for (int i = 0; i < NC_KEY_WORDS; i++)
-		key[i] = nc_const_int(b->graph, NC_INT32, 0x1234567 * (i + 1));
+	random_key(b, key);
 	b->passes += RANDOM_PASSES * elems_of(&type);
+	b->ints += RANDOM_PASSES * elems_of(&type);
 	return nc_random(b->graph, &type, key);
 }
 
@@ -360,11 +367,24 @@ static void conv(struct build *b)
 	output(b, y);
 }
 
+/* Instructions of a weight's random bits, three of folding, three of multiplying and one of xor, and of zeroing it;
+ * the index and its first folding could be had once for all blocks. */
+#define DROPOUT_PASSES 8
+
+/* Weights of attention are dropped. */
+static void drop(struct build *b, struct nc_attention *how, double scores)
+{
+	how->dropout = 0.1;
+	random_key(b, how->key);
+	b->passes += DROPOUT_PASSES * scores;
+	b->ints += DROPOUT_PASSES * scores;
+}
+
 /* Causal attention; dims: heads, sequence, head. The bound counts the products that causality leaves, of each
  * query with the keys up to its own, in both products. */
-static void attention(struct build *b)
+static void attention_of(struct build *b, bool dropout)
 {
-	const struct nc_attention how = { .scale = 0.08837890625f, .causal = true };
+	struct nc_attention how = { .scale = 0.08837890625f, .causal = true };
 	int64_t heads = b->dims[0], s = b->dims[1], head = b->dims[2];
 	nc_value q = INPUT(b, heads, s, head), k = INPUT(b, heads, s, head);
 	nc_value v = INPUT(b, heads, s, head);
@@ -374,13 +394,15 @@ static void attention(struct build *b)
 	/* Maximum and exponential. */
 	b->passes = 2 * scores;
 	b->acts = scores;
+	if (dropout)
+		drop(b, &how, scores);
 	output(b, nc_attention(b->graph, q, k, v, 0, &how));
 }
 
 /* Its gradients: five products, and each score's exponential, slope, and their sums. */
-static void attention_grad(struct build *b)
+static void attention_grad_of(struct build *b, bool dropout)
 {
-	const struct nc_attention how = { .scale = 0.08837890625f, .causal = true };
+	struct nc_attention how = { .scale = 0.08837890625f, .causal = true };
 	int64_t heads = b->dims[0], s = b->dims[1], head = b->dims[2];
 	struct nc_attention_operands of = { 0 };
 	struct nc_type lse = { .dtype = NC_FP32, .ndim = 2, .dims = { heads, s } };
@@ -397,9 +419,31 @@ static void attention_grad(struct build *b)
 	b->macs = 5 * scores * (double)head;
 	b->passes = 2 * scores;
 	b->acts = scores;
+	if (dropout)
+		drop(b, &how, scores);
 	output(b, nc_attention_grad(b->graph, &of, &how, &dk, &dv));
 	output(b, dk);
 	output(b, dv);
+}
+
+static void attention(struct build *b)
+{
+	attention_of(b, false);
+}
+
+static void attention_dropout(struct build *b)
+{
+	attention_of(b, true);
+}
+
+static void attention_grad(struct build *b)
+{
+	attention_grad_of(b, false);
+}
+
+static void attention_grad_dropout(struct build *b)
+{
+	attention_grad_of(b, true);
 }
 
 static const struct row rows[] = {
@@ -458,6 +502,20 @@ static const struct row rows[] = {
 	  attention_grad,
 	  TARGET_ATTENTION,
 	  false },
+	{ "causal attention",
+	  "dropout",
+	  NC_BF16,
+	  { 8, 4096, 128 },
+	  attention_dropout,
+	  TARGET_ATTENTION,
+	  false },
+	{ "attention grad",
+	  "dropout",
+	  NC_BF16,
+	  { 8, 4096, 128 },
+	  attention_grad_dropout,
+	  TARGET_ATTENTION,
+	  false },
 };
 
 /* --- bounds ------------------------------------------------------------------------------- */
@@ -507,6 +565,7 @@ static struct bounds bounds_of(const struct nm_timing *t, const struct build *b)
 	bytes -= b->skipped;
 	w.compute = b->macs / macs_per_cycle(b->dtype) / (t->clock_khz[ISA_TENSOR] / 1e3);
 	w.compute = max(w.compute, b->acts / scalar);
+	w.compute = max(w.compute, b->ints / (elems_per_us(t, ISA_VECTOR) + gpsimd));
 	w.compute = max(w.compute, b->passes / (vector + scalar + gpsimd));
 	w.memory = bytes / bytes_per_us(t);
 	/* The launch, a load, a store. */

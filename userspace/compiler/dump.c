@@ -38,6 +38,18 @@ static void put_list(struct text *t, const char *name, uint32_t n, const int64_t
 	put(t, ")");
 }
 
+static void put_dropout(struct text *t, const struct nc_attention *how)
+{
+	if (how->dropout == 0)
+		return;
+	put(t, " dropout %.17g key(", how->dropout);
+	for (int i = 0; i < NC_KEY_WORDS; i++)
+		put(t, "%s%%%u", i ? "," : "", how->key[i]);
+	put(t, ")");
+	if (how->batch)
+		put(t, " batch %%%u", how->batch);
+}
+
 static void put_node(struct text *t, const nc_graph *graph, nc_value value)
 {
 	const struct node *node = &graph->nodes[value];
@@ -91,6 +103,7 @@ static void put_node(struct text *t, const nc_graph *graph, nc_value value)
 	case N_ATTENTION_GRAD:
 		put(t, " scale %.9g%s", (double)node->attention.scale,
 		    node->attention.causal ? " causal" : "");
+		put_dropout(t, &node->attention);
 		break;
 	default:
 		break;

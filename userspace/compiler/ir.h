@@ -129,6 +129,12 @@ static inline bool nci_is_compare(uint32_t op)
 	return op >= NC_EQ && op <= NC_GE;
 }
 
+/* One step of nc_random(): x becomes (x ^ (x >> shift)) * factor; a word of the key goes before it. */
+struct random_round {
+	uint32_t shift, factor;
+};
+extern const struct random_round nci_random_rounds[NC_KEY_WORDS];
+
 /* --- arena and failure ---------------------------------------------------------- */
 
 struct arena_block;

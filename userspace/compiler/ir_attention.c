@@ -38,6 +38,43 @@ static bool attention_mask_fits(const struct nc_type *y, int64_t keys, const str
 	       !memcmp(both.dims, scores.dims, scores.ndim * sizeof(scores.dims[0]));
 }
 
+/* Is it known at the latest when the program is launched? */
+static bool is_launch_word(nc_graph *graph, nc_value value)
+{
+	const struct node *node = nci_operand(graph, value, "attention");
+
+	return node && (node->kind == N_SCALAR || node->kind == N_CONST) &&
+	       node->type.dtype == NC_INT32;
+}
+
+static bool dropout_fits(nc_graph *graph, const struct nc_attention *how)
+{
+	if (!(how->dropout >= 0 && how->dropout < 1)) {
+		nci_mistake(graph, -EINVAL,
+			    "attention: dropout %g; wanted is 0 or more and less than 1",
+			    how->dropout);
+		return false;
+	}
+	if (how->dropout == 0)
+		return true;
+	for (int i = 0; i < NC_KEY_WORDS; i++)
+		if (!is_launch_word(graph, how->key[i])) {
+			nci_mistake(graph, -EINVAL,
+				    "attention: dropout %g with word %d of the key %%%u; wanted "
+				    "is a scalar of the launch or a constant, int32",
+				    how->dropout, i, how->key[i]);
+			return false;
+		}
+	if (how->batch && !is_launch_word(graph, how->batch)) {
+		nci_mistake(graph, -EINVAL,
+			    "attention: dropout %g with batch %%%u; wanted is a scalar of the "
+			    "launch or a constant, int32",
+			    how->dropout, how->batch);
+		return false;
+	}
+	return true;
+}
+
 nc_value nc_attention(nc_graph *graph, nc_value q, nc_value k, nc_value v, nc_value mask,
 		      const struct nc_attention *how)
 {
@@ -76,6 +113,8 @@ nc_value nc_attention(nc_graph *graph, nc_value q, nc_value k, nc_value v, nc_va
 		return nci_mistake(graph, -EINVAL,
 				   "attention: q %s with scale %g; wanted is 1e-20 to 1e20", tq,
 				   (double)how->scale);
+	if (!dropout_fits(graph, how))
+		return 0;
 	if (nm && !attention_mask_fits(&node.type, nk->type.dims[nk->type.ndim - 2], &nm->type))
 		return nci_mistake(graph, -EINVAL,
 				   "attention: mask %s of q %s, k %s; wanted is what broadcasts "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Building a graph: random bits, of integer operations alone. docs/random.md says why these. */
 #include <errno.h>
+#include <math.h>
 
 #include "ir_build.h"
 
@@ -30,6 +31,13 @@ void nc_random_key(uint64_t seed, uint64_t offset, uint32_t stream, uint32_t key
 		key[i] = c[i];
 }
 
+int32_t nc_random_limit(double chance)
+{
+	double count = fmin(fmax(round(ldexp(chance, 32)), 1), 0x1p32);
+
+	return (int32_t)((int64_t)count - 1 + INT32_MIN);
+}
+
 static nc_value with_const(nc_graph *graph, nc_binary_op op, nc_value x, uint32_t value)
 {
 	return nc_binary(graph, op, x, nc_const_int(graph, NC_INT32, (int32_t)value));
@@ -41,12 +49,14 @@ static nc_value fold(nc_graph *graph, nc_value x, uint32_t shift)
 	return nc_binary(graph, NC_XOR, with_const(graph, NC_LSR, x, shift), x);
 }
 
+/* Wellons' triple32, with a word of the key before each round and after the last. */
+const struct random_round nci_random_rounds[NC_KEY_WORDS] = { { 17, 0xed5ad4bbu },
+							      { 11, 0xac4c1b51u },
+							      { 15, 0x31848babu },
+							      { 14, 1 } };
+
 nc_value nc_random(nc_graph *graph, const struct nc_type *type, const nc_value key[NC_KEY_WORDS])
 {
-	/* Wellons' triple32, with a word of the key before each round and after the last. */
-	static const struct {
-		uint32_t shift, factor;
-	} rounds[] = { { 17, 0xed5ad4bbu }, { 11, 0xac4c1b51u }, { 15, 0x31848babu } };
 	char text[TYPE_TEXT];
 	nc_value index, x;
 
@@ -67,9 +77,10 @@ nc_value nc_random(nc_graph *graph, const struct nc_type *type, const nc_value k
 	index = nc_iota(graph, type, NC_ALL_DIMS);
 	x = nc_binary(graph, NC_XOR, index, key[0]);
 	for (int i = 0; i < 3; i++) {
-		x = with_const(graph, NC_MUL, fold(graph, x, rounds[i].shift), rounds[i].factor);
+		x = with_const(graph, NC_MUL, fold(graph, x, nci_random_rounds[i].shift),
+			       nci_random_rounds[i].factor);
 		x = nc_binary(graph, NC_XOR, x, key[i + 1]);
 	}
 	/* What would be a permutation, in which no number comes twice, is none with the index in it once more. */
-	return nc_binary(graph, NC_XOR, fold(graph, x, 14), index);
+	return nc_binary(graph, NC_XOR, fold(graph, x, nci_random_rounds[3].shift), index);
 }

@@ -96,6 +96,8 @@ nc_value nc_iota(nc_graph *graph, const struct nc_type *type, uint32_t dim);
 #define NC_KEY_WORDS 4
 nc_value nc_random(nc_graph *graph, const struct nc_type *type, const nc_value key[NC_KEY_WORDS]);
 void nc_random_key(uint64_t seed, uint64_t offset, uint32_t stream, uint32_t key[NC_KEY_WORDS]);
+/* Bits up to this, as int32, come with that chance: a multiple of 2^-32, at least one of them; chance above 0, up to 1. */
+int32_t nc_random_limit(double chance);
 
 /* --- elementwise ------------------------------------------------------------------ */
 
@@ -250,6 +252,17 @@ nc_value nc_conv2d_grad_w(nc_graph *graph, nc_value dy, nc_value x, const struct
 struct nc_attention {
 	float scale; /* 1e-20 .. 1e20 */
 	bool causal; /* key j counts for query i only if j <= i */
+	/*
+	 * 0 .. 1, less than 1. Above 0, weights are dropped with that probability before they are multiplied
+	 * by v, and the others divided by 1 - dropout; their sum and nc_attention_lse() are of all of them.
+	 * One stays if its bits are <= nc_random_limit(1 - dropout): those that nc_random() has for its
+	 * row-major number in the weights [..., L, S], modulo 2^32, with key: each an nc_scalar() or a
+	 * constant, int32. batch, if not 0, another one: how many places of the leading dims come before the
+	 * first, where the operands are a part of larger ones.
+	 */
+	double dropout;
+	nc_value key[NC_KEY_WORDS];
+	nc_value batch;
 };
 nc_value nc_attention(nc_graph *graph, nc_value q, nc_value k, nc_value v, nc_value mask,
 		      const struct nc_attention *how);

@@ -18,6 +18,10 @@
  * The shift is minus the greatest score so far: no exponential overflows. Sums of
  * rows that are masked wholly stay 0, for the shift is finite from the start.
  *
+ * With dropout, weights are zeroed before they are turned, by bits that vector and gpsimd make meanwhile
+ * (attention_dropout.c). The sum of all weights is scalar's then, which adds them up as it makes them, in
+ * place of the column of ones.
+ *
  * Below the diagonal of causal attention chunks are whole; those above it are left
  * out, and the tensor engine itself adds the mask of a block on it, as one more product.
  */
@@ -71,6 +75,7 @@ struct unit {
 	bool first, last; /* of its queries */
 	uint32_t source; /* scores, or masked ones in SBUF */
 	uint32_t alpha, weights, turned;
+	uint32_t total; /* dropout: column, sum of the weights */
 	int64_t by_dma; /* blocks, the first ones, that DMA turns */
 	uint32_t bounce; /* slot in which they are meanwhile */
 };
@@ -82,6 +87,7 @@ struct forward {
 	uint32_t n_units, cap_units;
 	uint32_t scores[SCORE_SLOTS], sums; /* PSUM */
 	uint32_t half; /* of what is turned, counted on */
+	int64_t columns; /* of v and, without dropout, ones */
 };
 
 /* Sees to it that queries or keys up to x are there. */
@@ -112,7 +118,7 @@ static void load_k(struct forward *f, struct slabs *s, int64_t x, int64_t n, con
 
 static void load_v(struct forward *f, struct slabs *s, int64_t x, int64_t n, const struct heads *h)
 {
-	at_load_rows(&f->at, &f->v, f->at.width, true, s, x, n, h->offset[2]);
+	at_load_rows(&f->at, &f->v, f->at.width, f->columns > f->at.width, s, x, n, h->offset[2]);
 }
 
 static void load(struct forward *f, const struct unit *u)
@@ -122,9 +128,8 @@ static void load(struct forward *f, const struct unit *u)
 
 	need(f, q->qt, q->x0 + q->n, (uint64_t)(q->qt->n * f->at.elem), load_q, q->heads);
 	need(f, k, u->x0 + u->n, (uint64_t)(k->n * f->at.elem), load_k, q->heads);
-	need(f, v, u->x0 + u->n,
-	     (uint64_t)(nci_ceil_div(v->n, BLOCK) * (f->at.width + 1) * f->at.elem), load_v,
-	     q->heads);
+	need(f, v, u->x0 + u->n, (uint64_t)(nci_ceil_div(v->n, BLOCK) * f->columns * f->at.elem),
+	     load_v, q->heads);
 }
 
 /* --- steps of a unit ------------------------------------------------------------------- */
@@ -219,10 +224,11 @@ static void find_shift(struct forward *f, struct unit *u)
 	}
 }
 
-/* The weights, and by what the rows' sums so far are scaled. */
-static void find_weights(struct forward *f, struct unit *u)
+/* The weights of unit t, and by what the rows' sums so far are scaled. */
+static void find_weights(struct forward *f, struct unit *u, uint32_t t)
 {
 	uint32_t rows = (uint32_t)u->queries->n, n = (uint32_t)u->n, old = u->queries->shift;
+	struct lop *op;
 
 	if (f->at.masked) {
 		struct ltile sum =
@@ -235,9 +241,16 @@ static void find_weights(struct forward *f, struct unit *u)
 	}
 	find_shift(f, u);
 	u->weights = lir_buf(f->at.lir, ISA_SPACE_SBUF, (uint64_t)(n * f->at.elem));
-	at_activation(&f->at, ISA_ACT_EXP, lir_row(u->weights, f->at.dtype, rows, 0, n),
-		      lir_row(u->source, ISA_FP32, rows, 0, n),
-		      at_bits(f->at.masked ? 1 : f->at.scale), u->queries->shift);
+	u->total = f->at.dropout.on ? at_new_column(&f->at) : LIR_NONE;
+	op = at_activation(&f->at, ISA_ACT_EXP, lir_row(u->weights, f->at.dtype, rows, 0, n),
+			   lir_row(u->source, ISA_FP32, rows, 0, n),
+			   at_bits(f->at.masked ? 1 : f->at.scale), u->queries->shift);
+	if (f->at.dropout.on) {
+		op->flags |= ISA_F_ACCUM;
+		op->src1 = at_column(u->total, rows);
+		at_dropout_draw(&f->at, t);
+		at_dropout_apply(&f->at, t, u->weights, u->weights);
+	}
 	if (u->first)
 		return;
 	u->alpha = at_new_column(&f->at);
@@ -342,12 +355,12 @@ static void turn_weights(struct forward *f, struct unit *u)
 static struct ltile sums_tile(const struct forward *f, const struct unit *u, uint32_t slot)
 {
 	return lir_row(f->sums, ISA_FP32, (uint32_t)u->queries->n, slot * SUM_BYTES,
-		       (uint32_t)f->at.width + 1);
+		       (uint32_t)f->columns);
 }
 
 static void weigh_values(struct forward *f, struct unit *u, uint32_t slot)
 {
-	int64_t columns = u->queries->n, row = (f->at.width + 1) * f->at.elem;
+	int64_t columns = u->queries->n, row = f->columns * f->at.elem;
 	int64_t first = (u->x0 - u->keys->v.x0) / BLOCK;
 
 	for (int64_t i = 0; i * BLOCK < u->n; i++) {
@@ -358,29 +371,40 @@ static void weigh_values(struct forward *f, struct unit *u, uint32_t slot)
 					 (uint32_t)(i * columns * f->at.elem), (uint32_t)columns));
 		panel_matmul(f->at.lir, sums_tile(f, u, slot),
 			     lir_row(u->keys->v.buf, f->at.dtype, rows,
-				     (uint32_t)((first + i) * row), (uint32_t)f->at.width + 1),
+				     (uint32_t)((first + i) * row), (uint32_t)f->columns),
 			     i > 0);
 	}
+}
+
+/* sums = more, or sums * alpha + more */
+static void add_to(struct forward *f, const struct unit *u, struct ltile sums, struct ltile more,
+		   bool psum)
+{
+	int64_t n = sums.count[ISA_TILE_DIMS - 1];
+	struct lop *op;
+
+	if (u->first) {
+		lir_copy(f->at.lir, at_pick(&f->at, V | G | S, psum, n, 1), ISA_CT_F32, sums, more);
+		return;
+	}
+	op = at_scalar_tensor(&f->at, at_pick(&f->at, V | G, psum, n, 1), sums, sums, ISA_MULT, 0,
+			      ISA_ADD, more);
+	op->flags = ISA_F_VEC0;
+	op->vec0 = (struct lcol){ .buf = u->alpha, .dtype = ISA_FP32 };
 }
 
 static void add_sums(struct forward *f, struct unit *u, uint32_t slot)
 {
 	struct queries *q = u->queries;
-	struct ltile sums, more = sums_tile(f, u, slot);
-	struct lop *op;
+	uint32_t rows = (uint32_t)q->n;
 
 	if (u->first)
 		q->sums = lir_buf(f->at.lir, ISA_SPACE_SBUF, SUM_BYTES);
-	sums = lir_row(q->sums, ISA_FP32, (uint32_t)q->n, 0, (uint32_t)f->at.width + 1);
-	if (u->first) {
-		lir_copy(f->at.lir, at_pick(&f->at, V | G | S, true, f->at.width + 1, 1),
-			 ISA_CT_F32, sums, more);
-		return;
-	}
-	op = at_scalar_tensor(&f->at, at_pick(&f->at, V | G, true, f->at.width + 1, 1), sums, sums,
-			      ISA_MULT, 0, ISA_ADD, more);
-	op->flags = ISA_F_VEC0;
-	op->vec0 = (struct lcol){ .buf = u->alpha, .dtype = ISA_FP32 };
+	add_to(f, u, lir_row(q->sums, ISA_FP32, rows, 0, (uint32_t)f->columns),
+	       sums_tile(f, u, slot), true);
+	if (f->at.dropout.on)
+		add_to(f, u, lir_row(q->sums, ISA_FP32, rows, (uint32_t)(f->at.width * 4), 1),
+		       at_column(u->total, rows), false);
 }
 
 /* --- results --------------------------------------------------------------------------- */
@@ -414,7 +438,8 @@ static uint32_t make_result(struct forward *f, const struct queries *q)
 	op = at_tensor_scalar(&f->at, at_pick(&f->at, V | S, false, f->at.width, 1),
 			      lir_row(buf, f->at.dtype, rows, 0, (uint32_t)f->at.width),
 			      lir_row(q->sums, ISA_FP32, rows, 0, (uint32_t)f->at.width), ISA_DIV,
-			      0, ISA_BYPASS, 0);
+			      0, f->at.dropout.on ? ISA_MULT : ISA_BYPASS,
+			      f->at.dropout.on ? at_bits(f->at.dropout.factor) : 0);
 	op->flags = ISA_F_VEC0;
 	op->vec0 = (struct lcol){ .buf = divisor,
 				  .offset = (uint32_t)(f->at.width * 4),
@@ -468,6 +493,7 @@ static void add_units(struct forward *f, struct queries *q, struct keys *keys)
 		u->n = nci_min(n * BLOCK, end - x);
 		u->first = x == 0;
 		u->last = x + u->n == keys_of(f, q);
+		at_dropout_add(&f->at, q->place, q->x0, q->n, x, u->n);
 		x += u->n;
 		blocks -= n;
 	}
@@ -567,7 +593,7 @@ static void emit(struct forward *f)
 			turn_weights(f, u);
 		if (now) {
 			end_scores(f, now);
-			find_weights(f, now);
+			find_weights(f, now, t);
 			send_weights(f, now, t % BOUNCES);
 		}
 		while ((u = next_unit(f, &sums, t, lag_of(f, sums, LAG_SUM, LAG_SUM_SHORT)))) {
@@ -637,6 +663,7 @@ static void take_operands(struct forward *f)
 	f->q = at_operand(&f->at, 0, true);
 	f->k = at_operand(&f->at, 1, true);
 	f->v = at_operand(&f->at, 2, false);
+	f->columns = f->at.width + !f->at.dropout.on;
 	if (f->at.masked)
 		f->mask = at_operand(&f->at, 3, false);
 }
@@ -647,6 +674,7 @@ void nci_attention(struct legal *legal, struct lir *lir, struct group *group)
 	int64_t batches, step;
 
 	at_open(&f->at, legal, lir, group);
+	at_dropout_open(&f->at, CHUNK);
 	take_operands(f);
 	divide_psum(f);
 	if (f->at.causal)

@@ -29,6 +29,25 @@ struct slabs {
 	int64_t loaded;
 };
 
+/* Random bits of the weights of a unit, one for each; made step by step, ahead of it. */
+struct draw {
+	int64_t first; /* number of the first weight, counted from the first batch at hand */
+	uint32_t rows, n; /* queries, keys */
+	uint32_t index, bits; /* int32 */
+};
+
+/* What becomes of weights by dropout. */
+struct dropout {
+	bool on;
+	float factor; /* of those that stay, 1 / (1 - probability) */
+	int32_t limit; /* these stay: bits up to it */
+	struct draw *draws; /* of the units, in their order */
+	uint32_t n_draws, cap_draws;
+	uint32_t begun; /* of them */
+	uint32_t numbers; /* int32: of the weights of a block of queries, from 0 on */
+	uint32_t key[NC_KEY_WORDS], batch; /* columns, int32; batch LIR_NONE: it is 0 */
+};
+
 struct attention {
 	struct eval ev;
 	struct lir *lir;
@@ -42,6 +61,7 @@ struct attention {
 	uint64_t busy[5]; /* time given to each engine so far, in units of 0.2 ns or so */
 	uint32_t turn; /* PSUM, what the tensor engine has turned */
 	uint32_t ident, above; /* 1 on the diagonal; MASKED above it */
+	struct dropout dropout;
 };
 
 /* Fills in what the group's first member says. */
@@ -62,8 +82,8 @@ struct lop *at_scalar_tensor(struct attention *at, uint32_t engine, struct ltile
 			     struct ltile src, uint32_t op0, uint32_t imm, uint32_t op1,
 			     struct ltile other);
 /* dst = func(scale * src + bias), a bias for each partition; LIR_NONE: 0. */
-void at_activation(struct attention *at, uint32_t func, struct ltile dst, struct ltile src,
-		   uint32_t scale, uint32_t bias);
+struct lop *at_activation(struct attention *at, uint32_t func, struct ltile dst, struct ltile src,
+			  uint32_t scale, uint32_t bias);
 /* One fp32 in each of n partitions. */
 struct ltile at_column(uint32_t buf, int64_t n);
 uint32_t at_new_column(struct attention *at);
@@ -89,5 +109,16 @@ void at_load_rows(struct attention *at, const struct matrix *m, int64_t width, b
 /* Loads the part of the mask that begins at offset; returns it added to the scaled scores. */
 struct ltile at_add_mask(struct attention *at, const struct matrix *m, int64_t offset,
 			 struct ltile scores);
+
+/* attention_dropout.c */
+/* Loads the key, if there is dropout; keys: the most that a unit has. */
+void at_dropout_open(struct attention *at, int64_t keys);
+/* The next unit, if there is dropout: n keys from k0 on, of rows queries from q0 on. */
+void at_dropout_add(struct attention *at, int64_t place, int64_t q0, int64_t rows, int64_t k0,
+		    int64_t n);
+/* Completes the bits of unit t, and goes on with those of the units behind it. */
+void at_dropout_draw(struct attention *at, uint32_t t);
+/* dst = the weights of unit t that stay, of the operands' dtype, or 0; dst may be weights. */
+void at_dropout_apply(struct attention *at, uint32_t t, uint32_t dst, uint32_t weights);
 
 #endif /* NC_ATTENTION_H */

@@ -10,6 +10,9 @@
  *   turned     tensor          slopes, keys on the partitions
  *   dq         tensor          slopes k, added up in SBUF until the batch ends
  *
+ * With dropout, weights that stay (attention_dropout.c) make dv, and the slopes are product * weight that stays -
+ * d * weight: 1 / (1 - probability) is applied with the scale of the scores, to d the other way round.
+ *
  * Nothing of size queries by keys leaves the chip. The scale of the scores is applied to dq and dk
  * at the end. Units are emitted as a pipeline, as in attention.c.
  */
@@ -32,7 +35,7 @@ enum { Q, K, VALUES, DY, Y, LSE, MASK };
 /* A block of queries. */
 struct queries {
 	int64_t x0, n;
-	uint32_t shift, d; /* -lse; sum of y dy */
+	uint32_t shift, d; /* -lse; sum of y dy, with dropout times its probability - 1 */
 	uint32_t dq; /* fp32, as far as it is added up */
 };
 
@@ -118,6 +121,9 @@ static void load_queries(struct backward *b, struct queries *q, const struct hea
 	op->n_axes = 1;
 	op->dst = at_column(q->d, rows);
 	op->src0 = lir_row(product, ISA_FP32, rows, 0, width);
+	if (at->dropout.on)
+		at_tensor_scalar(at, engine, at_column(q->d, rows), at_column(q->d, rows), ISA_DIV,
+				 at_bits(-at->dropout.factor), ISA_BYPASS, 0);
 	/* -inf of a query that sees no key becomes a shift that is finite, but leaves nothing. */
 	q->shift = at_new_column(at);
 	at_tensor_scalar(at, engine, at_column(q->shift, rows), at_column(lse, rows), ISA_MULT,
@@ -183,15 +189,47 @@ static void mask_diagonal(struct backward *b, const struct unit *u, uint32_t sco
 		     lir_row(b->at.above, ISA_BF16, rows, 0, n), true);
 }
 
-static void make_slopes(struct backward *b, struct unit *u, uint32_t slot)
+/* slopes = (products - d) * weights */
+static void find_slopes(struct backward *b, const struct unit *u, struct ltile slopes,
+			struct ltile products, struct ltile weights)
+{
+	struct attention *at = &b->at;
+	struct lop *op = at_scalar_tensor(at, at_pick(at, V | G, true, u->n, 1), slopes, products,
+					  ISA_SUB, 0, ISA_MULT, weights);
+
+	op->flags = ISA_F_VEC0;
+	op->vec0 = (struct lcol){ .buf = u->queries->d, .dtype = ISA_FP32 };
+}
+
+/* The same of unit t with dropout: products * dropped + d * weights; dropped ones are the unit's then. */
+static void find_dropped_slopes(struct backward *b, struct unit *u, struct ltile slopes,
+				struct ltile products, struct ltile weights, uint32_t t)
+{
+	struct attention *at = &b->at;
+	uint32_t rows = (uint32_t)u->queries->n, n = (uint32_t)u->n;
+	struct ltile kept = weights, sum;
+	struct lop *op;
+
+	kept.buf = u->weights = lir_buf(at->lir, ISA_SPACE_SBUF, (uint64_t)n * at->elem);
+	at_dropout_draw(at, t);
+	at_dropout_apply(at, t, kept.buf, weights.buf);
+	sum = lir_row(lir_buf(at->lir, ISA_SPACE_SBUF, (uint64_t)n * 4), ISA_FP32, rows, 0, n);
+	lir_tensor_tensor(at->lir, at_pick(at, V | G, true, n, 1), ISA_CT_F32, ISA_MULT, sum,
+			  products, kept);
+	op = at_scalar_tensor(at, at_pick(at, V | G, false, n, 1), slopes, weights, ISA_MULT, 0,
+			      ISA_ADD, sum);
+	op->flags = ISA_F_VEC0;
+	op->vec0 = (struct lcol){ .buf = u->queries->d, .dtype = ISA_FP32 };
+}
+
+static void make_slopes(struct backward *b, struct unit *u, uint32_t t)
 {
 	struct attention *at = &b->at;
 	const struct queries *q = u->queries;
 	const struct chunk *c = u->chunk;
-	uint32_t rows = (uint32_t)q->n, n = (uint32_t)u->n, source = b->scores[slot];
-	struct ltile products = lir_row(b->products[slot], ISA_FP32, rows, 0, n);
-	struct ltile scores = lir_row(source, ISA_FP32, rows, 0, n), weights;
-	struct lop *op;
+	uint32_t rows = (uint32_t)q->n, n = (uint32_t)u->n, source = b->scores[t % SLOTS];
+	struct ltile products = lir_row(b->products[t % SLOTS], ISA_FP32, rows, 0, n);
+	struct ltile scores = lir_row(source, ISA_FP32, rows, 0, n), weights, slopes;
 
 	panel_stationary(at->lir, columns_of(b, u, &u->slab->qt, at->head));
 	panel_matmul(at->lir, scores, lir_row(c->kt.buf, at->dtype, (uint32_t)at->head, 0, n),
@@ -210,11 +248,11 @@ static void make_slopes(struct backward *b, struct unit *u, uint32_t slot)
 	weights = lir_row(u->weights, at->dtype, rows, 0, n);
 	at_activation(at, ISA_ACT_EXP, weights, scores, at_bits(at->masked ? 1 : at->scale),
 		      q->shift);
-	op = at_scalar_tensor(at, at_pick(at, V | G, true, n, 1),
-			      lir_row(u->slopes, at->dtype, rows, 0, n), products, ISA_SUB, 0,
-			      ISA_MULT, weights);
-	op->flags = ISA_F_VEC0;
-	op->vec0 = (struct lcol){ .buf = q->d, .dtype = ISA_FP32 };
+	slopes = lir_row(u->slopes, at->dtype, rows, 0, n);
+	if (at->dropout.on)
+		find_dropped_slopes(b, u, slopes, products, weights, t);
+	else
+		find_slopes(b, u, slopes, products, weights);
 }
 
 /* Where block's part of dv or dk is added up. */
@@ -339,7 +377,7 @@ static void finish_queries(struct backward *b, const struct unit *u)
 	const struct queries *q = u->queries;
 	uint32_t buf = scaled(b, false, true,
 			      lir_row(q->dq, ISA_FP32, (uint32_t)q->n, 0, (uint32_t)b->at.head),
-			      b->at.scale);
+			      b->at.scale * b->at.dropout.factor);
 
 	store(b, N_ATTENTION_GRAD, u->chunk->place, q->x0, q->n, b->at.head, buf);
 }
@@ -353,10 +391,10 @@ static void finish_keys(struct backward *b, const struct chunk *c)
 
 		store(b, N_ATTENTION_GRAD_V, c->place, x, n, at->width,
 		      scaled(b, true, c->begun[i], sum_of_keys(b->dv, i, (uint32_t)n, at->width),
-			     1));
+			     at->dropout.factor));
 		store(b, N_ATTENTION_GRAD_K, c->place, x, n, at->head,
 		      scaled(b, true, c->begun[i], sum_of_keys(b->dk, i, (uint32_t)n, at->head),
-			     at->scale));
+			     at->scale * at->dropout.factor));
 	}
 }
 
@@ -404,6 +442,7 @@ static void add_chunk(struct backward *b, struct queries *queries, struct chunk 
 				    .chunk = c,
 				    .n = keys_seen(b, q, c),
 				    .first = c->x0 == 0 };
+		at_dropout_add(&b->at, c->place, x, q->n, c->x0, u->n);
 		u->last = c->x0 + c->n == b->at.n_k ||
 			  (b->at.causal && c->x0 + c->n >= q->x0 + q->n);
 	}
@@ -450,7 +489,7 @@ static void emit(struct backward *b)
 		if ((u = unit_at(b, t + AHEAD, 0)))
 			load(b, u);
 		if ((u = unit_at(b, t, 0)))
-			make_slopes(b, u, t % SLOTS);
+			make_slopes(b, u, t);
 		if ((u = unit_at(b, t, LAG_KEYS))) {
 			turn_slopes(b, u);
 			add_to_keys(b, u);
@@ -506,6 +545,7 @@ void nci_attention_grad(struct legal *legal, struct lir *lir, struct group *grou
 	int64_t batches;
 
 	at_open(&b->at, legal, lir, group);
+	at_dropout_open(&b->at, CHUNK);
 	take_operands(b);
 	divide_psum(b);
 	if (b->at.causal)

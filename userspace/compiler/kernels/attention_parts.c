@@ -69,8 +69,8 @@ struct lop *at_scalar_tensor(struct attention *at, uint32_t engine, struct ltile
 	return op;
 }
 
-void at_activation(struct attention *at, uint32_t func, struct ltile dst, struct ltile src,
-		   uint32_t scale, uint32_t bias)
+struct lop *at_activation(struct attention *at, uint32_t func, struct ltile dst, struct ltile src,
+			  uint32_t scale, uint32_t bias)
 {
 	struct lop *op = lir_op(at->lir, ISA_SCALAR, ISA_ACTIVATION);
 
@@ -84,6 +84,7 @@ void at_activation(struct attention *at, uint32_t func, struct ltile dst, struct
 		op->vec1 = (struct lcol){ .buf = bias, .dtype = ISA_FP32 };
 	}
 	at_pick(at, S, false, dst.count[ISA_TILE_DIMS - 1], 1);
+	return op;
 }
 
 struct ltile at_column(uint32_t buf, int64_t n)

@@ -18,33 +18,35 @@ struct shape {
 	int64_t queries, keys, head, width;
 	bool causal;
 	enum mask_kind mask;
+	struct drop drop;
 };
 
 static const struct shape shapes[] = {
-	{ 1, 1, 1, 1, 1, 1, 1, false, NO_MASK },
-	{ 1, 1, 1, 1, 1, 128, 128, true, NO_MASK },
-	{ 1, 1, 1, 1, 300, 64, 64, false, NO_MASK },
-	{ 1, 2, 2, 127, 127, 64, 64, true, NO_MASK },
-	{ 1, 1, 1, 128, 128, 128, 128, false, NO_MASK },
-	{ 1, 1, 1, 129, 129, 128, 128, true, NO_MASK },
-	{ 2, 3, 1, 129, 257, 40, 24, false, NO_MASK },
-	{ 1, 2, 2, 300, 300, 80, 128, true, FULL_MASK },
-	{ 1, 1, 1, 300, 700, 128, 96, false, FULL_MASK },
-	{ 2, 2, 2, 77, 300, 32, 32, false, ROW_MASK },
-	{ 1, 1, 1, 300, 130, 64, 64, true, NO_MASK },
-	{ 1, 1, 1, 130, 300, 64, 64, true, NO_MASK },
-	{ 1, 1, 1, 1300, 1300, 128, 128, true, NO_MASK },
-	{ 1, 1, 1, 200, 4500, 16, 16, false, NO_MASK },
-	{ 1, 1, 1, 2200, 4300, 16, 16, true, NO_MASK },
+	{ 1, 1, 1, 1, 1, 1, 1, false, NO_MASK, NO_DROP },
+	{ 1, 1, 1, 1, 1, 128, 128, true, NO_MASK, NO_DROP },
+	{ 1, 1, 1, 1, 300, 64, 64, false, NO_MASK, NO_DROP },
+	{ 1, 2, 2, 127, 127, 64, 64, true, NO_MASK, NO_DROP },
+	{ 1, 1, 1, 128, 128, 128, 128, false, NO_MASK, NO_DROP },
+	{ 1, 1, 1, 129, 129, 128, 128, true, NO_MASK, NO_DROP },
+	{ 2, 3, 1, 129, 257, 40, 24, false, NO_MASK, NO_DROP },
+	{ 1, 2, 2, 300, 300, 80, 128, true, FULL_MASK, NO_DROP },
+	{ 1, 1, 1, 300, 700, 128, 96, false, FULL_MASK, NO_DROP },
+	{ 2, 2, 2, 77, 300, 32, 32, false, ROW_MASK, NO_DROP },
+	{ 1, 1, 1, 300, 130, 64, 64, true, NO_MASK, NO_DROP },
+	{ 1, 1, 1, 130, 300, 64, 64, true, NO_MASK, NO_DROP },
+	{ 1, 1, 1, 1300, 1300, 128, 128, true, NO_MASK, NO_DROP },
+	{ 1, 1, 1, 200, 4500, 16, 16, false, NO_MASK, NO_DROP },
+	{ 1, 1, 1, 2200, 4300, 16, 16, true, NO_MASK, NO_DROP },
 };
 #define N_SHAPES (sizeof(shapes) / sizeof(shapes[0]))
 
 static const nc_dtype dtypes[] = { NC_FP32, NC_BF16, NC_FP16 };
 
-/* One query of one head: writes the result, returns the logarithm of the sum. */
+/* One query of one head, number of all of them: writes the result, returns the logarithm of the sum. */
 static double row(const struct shape *s, const double *q, const double *k, const double *v,
-		  const double *mask, int64_t query, double scale, double *out)
+		  const double *mask, int64_t number, double scale, double *out)
 {
+	int64_t query = number % s->queries;
 	double most = -INFINITY, sum = 0, *p = test_calloc((size_t)s->keys, sizeof(*p));
 
 	for (int64_t j = 0; j < s->keys; j++) {
@@ -62,20 +64,21 @@ static double row(const struct shape *s, const double *q, const double *k, const
 	for (int64_t e = 0; e < s->width; e++) {
 		out[e] = 0;
 		for (int64_t j = 0; j < s->keys && sum > 0; j++)
-			out[e] += p[j] / sum * v[j * s->width + e];
+			out[e] += p[j] / sum * v[j * s->width + e] *
+				  drop_one(&s->drop, s->queries, number, s->keys, j);
 	}
 	test_free(p);
 	return most + log(sum);
 }
 
-static struct tv *attention(struct tg *tg, const struct shape *s, const struct tv *q,
-			    const struct tv *k, const struct tv *v, const struct tv *mask,
-			    float scale, struct tv **lse)
+static struct tv *attention(struct tg *tg, struct shape *s, const struct tv *q, const struct tv *k,
+			    const struct tv *v, const struct tv *mask, float scale, struct tv **lse)
 {
-	const struct nc_attention how = { .scale = scale, .causal = s->causal };
+	struct nc_attention how = { .scale = scale, .causal = s->causal };
 	int64_t dims[4] = { s->batch, s->heads, s->queries, s->width };
 	struct tv *t = tv_new(tg, q->dtype, 4, dims), *l = tv_new(tg, NC_FP32, 3, dims);
 
+	drop_begin(tg, &s->drop, &how);
 	for (int64_t n = 0; n < l->n; n++) {
 		int64_t i[3], kv;
 
@@ -86,7 +89,7 @@ static struct tv *attention(struct tg *tg, const struct shape *s, const struct t
 							(i[0] * s->queries + i[2]) * s->keys :
 							i[0] * s->keys) :
 				     NULL,
-			      i[2], (double)scale, t->f + n * s->width);
+			      n, (double)scale, t->f + n * s->width);
 		for (int64_t e = 0; e < s->width; e++)
 			t->f[n * s->width + e] = tv_round(t->dtype, t->f[n * s->width + e]);
 	}
@@ -102,8 +105,9 @@ static double absolute(nc_dtype dtype)
 	return dtype == NC_FP32 ? 2e-5 : dtype == NC_BF16 ? 2e-2 : 2.5e-3;
 }
 
-static void check(const struct shape *s, nc_dtype dtype, nc_dtype mask_dtype, uint64_t seed)
+static void check(struct shape s0, nc_dtype dtype, nc_dtype mask_dtype, uint64_t seed)
 {
+	struct shape *s = &s0;
 	struct tg *tg = tg_new("attention", seed);
 	struct tv *q = heads_input(tg, dtype, s->batch, s->heads, s->queries, s->head);
 	struct tv *k = heads_input(tg, dtype, s->batch, s->kv_heads, s->keys, s->head);
@@ -113,7 +117,8 @@ static void check(const struct shape *s, nc_dtype dtype, nc_dtype mask_dtype, ui
 				    NULL,
 		  *y, *lse;
 
-	tg->absolute = absolute(dtype);
+	/* Weights that stay are as much larger. */
+	tg->absolute = absolute(dtype) / (1 - s->drop.p);
 	y = attention(tg, s, q, k, v, mask, (float)(1 / sqrt((double)s->head)), &lse);
 	tg_output(tg, y, NULL, NC_NO_ALIAS);
 	tg_output(tg, lse, NULL, NC_NO_ALIAS);
@@ -126,13 +131,70 @@ static void shapes_and_dtypes(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < N_SHAPES; i++)
 		for (int d = 0; d < 3; d++)
-			check(&shapes[i], dtypes[d], dtypes[(d + i) % 3], i);
+			check(shapes[i], dtypes[d], dtypes[(d + i) % 3], i);
+}
+
+static const struct shape dropped[] = {
+	{ 1, 1, 1, 1, 1, 1, 1, false, NO_MASK, { .p = 0.5 } },
+	{ 1, 1, 1, 300, 300, 64, 64, false, NO_MASK, { .p = 0.1 } },
+	{ 1, 2, 2, 129, 129, 128, 128, true, NO_MASK, { .p = 0.3 } },
+	{ 2, 3, 1, 129, 257, 40, 24, false, NO_MASK, { .p = 0.5, .batches = 7 } },
+	{ 1, 2, 2, 300, 300, 80, 128, true, FULL_MASK, { .p = 0.2 } },
+	{ 2, 2, 2, 77, 300, 32, 32, false, ROW_MASK, { .p = 0.9, .batches = 0xfedcba98 } },
+	{ 1, 1, 1, 130, 2500, 16, 16, false, NO_MASK, { .p = 0.1 } },
+	{ 1, 1, 1, 1300, 1300, 32, 32, true, NO_MASK, { .p = 1e-12 } },
+	{ 1, 1, 1, 300, 4500, 128, 128, false, FULL_MASK, { .p = 1 - 1e-3, .batches = 1 } },
+};
+#define N_DROPPED (sizeof(dropped) / sizeof(dropped[0]))
+
+static void dropout(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < N_DROPPED; i++)
+		for (int d = 0; d < 3; d++)
+			check(dropped[i], dtypes[d], dtypes[(d + i) % 3], i);
+}
+
+/*
+ * The weights themselves, of queries of 0 and values that are 1 in one place each, beside the same composed of
+ * nc_random(): all 1 / 64 but for dropout.
+ */
+static void same_as_composed(void **state)
+{
+	static const int64_t dims[3] = { 3, 140, 64 };
+	struct drop drop = { .p = 0.5 };
+	struct nc_attention how = { .scale = 1 };
+	struct tg *tg = tg_new("attention_composed", 9);
+	struct tv *q = tg_input(tg, NC_FP32, SHAPE(3, 140, 8), NULL);
+	struct tv *k = tg_input(tg, NC_FP32, SHAPE(3, 64, 8), NULL);
+	struct tv *v = tg_input(tg, NC_FP32, SHAPE(3, 64, 64), NULL);
+	struct tv *y = tv_new(tg, NC_FP32, 3, dims), *z = tv_new(tg, NC_FP32, 3, dims);
+	struct nc_type type = { .dtype = NC_INT32, .ndim = 3, .dims = { 3, 140, 64 } };
+	nc_value kept;
+
+	(void)state;
+	for (int64_t n = 0; n < q->n; n++)
+		tg_set_input(tg, q, n, 0);
+	for (int64_t n = 0; n < v->n; n++)
+		tg_set_input(tg, v, n, n / 64 % 64 == n % 64);
+	drop_begin(tg, &drop, &how);
+	for (int64_t n = 0; n < y->n; n++)
+		y->f[n] = z->f[n] = drop_one(&drop, 140, n / 64, 64, n % 64) / 64;
+	y->v = nc_attention(tg->graph, q->v, k->v, v->v, 0, &how);
+	kept = nc_binary(tg->graph, NC_LE, nc_random(tg->graph, &type, how.key),
+			 nc_const_int(tg->graph, NC_INT32, -1));
+	z->v = nc_select(tg->graph, kept, nc_const_float(tg->graph, NC_FP32, 0x1p-5),
+			 nc_const_float(tg->graph, NC_FP32, 0));
+	tg_output(tg, y, NULL, NC_NO_ALIAS);
+	tg_output(tg, z, NULL, NC_NO_ALIAS);
+	tg_run(tg);
+	tg_free(tg);
 }
 
 /* Scores of thousands of either sign: no overflow, and of rows that are small everywhere a sum. */
 static void large(void **state)
 {
-	static const struct shape s = { 1, 1, 1, 200, 300, 64, 64, true, NO_MASK };
+	struct shape s = { 1, 1, 1, 200, 300, 64, 64, true, NO_MASK, NO_DROP };
 
 	(void)state;
 	for (int d = 0; d < 3; d++) {
@@ -158,7 +220,7 @@ static void large(void **state)
 /* Operands and results in any order of dims, results read by other operations, the sum alone. */
 static void views(void **state)
 {
-	static const struct shape s = { 2, 3, 3, 140, 150, 64, 32, true, NO_MASK };
+	struct shape s = { 2, 3, 3, 140, 150, 64, 32, true, NO_MASK, { .p = 0.25 } };
 	static const uint32_t order[] = { 0, 2, 1, 3 };
 	struct tg *tg = tg_new("attention_views", 6);
 	struct tv *q = tg_input(tg, NC_BF16, SHAPE(2, 140, 3, 64), NULL);
@@ -185,6 +247,38 @@ static void views(void **state)
 	tg_output(tg, lse, DIMS(1, 2, 6), NC_NO_ALIAS);
 	tg_run(tg);
 	tg_free(tg);
+}
+
+static void wrong_dropout(double p, const nc_value key[NC_KEY_WORDS], nc_graph *g, const char *text)
+{
+	struct nc_attention how = { .scale = 1, .dropout = p };
+	nc_value x = test_input(g, NC_FP32, SHAPE(64, 32));
+
+	memcpy(how.key, key, sizeof(how.key));
+	nc_attention(g, x, x, x, 0, &how);
+	test_refused(g, -EINVAL, text);
+}
+
+static void mistakes_of_dropout(void **state)
+{
+	static const double wrong[] = { -0.1, 1, 2, NAN };
+	static const char *const text[] = { "dropout -0.1", "dropout 1;", "dropout 2", "nan" };
+	nc_value key[NC_KEY_WORDS] = { 0 };
+	nc_graph *g;
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		wrong_dropout(wrong[i], key, nc_graph_create("probability"), text[i]);
+	wrong_dropout(0.1, key, nc_graph_create("none"), "attention: operand is value 0");
+	g = nc_graph_create("dtype");
+	for (int i = 0; i < NC_KEY_WORDS; i++)
+		key[i] = nc_scalar(g, i == 2 ? NC_FP32 : NC_INT32);
+	wrong_dropout(0.1, key, g, "word 2 of the key %3; wanted is a scalar of the launch");
+	g = nc_graph_create("computed");
+	for (int i = 0; i < NC_KEY_WORDS; i++)
+		key[i] = nc_scalar(g, NC_INT32);
+	key[1] = nc_unary(g, NC_NEG, key[0]);
+	wrong_dropout(0.1, key, g, "word 1 of the key %5");
 }
 
 static void mistakes(void **state)
@@ -231,9 +325,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shapes_and_dtypes),
+		cmocka_unit_test(dropout),
+		cmocka_unit_test(same_as_composed),
 		cmocka_unit_test(large),
 		cmocka_unit_test(views),
 		cmocka_unit_test(mistakes),
+		cmocka_unit_test(mistakes_of_dropout),
 	};
 
 	return cmocka_run_group_tests_name("compiler_attention", tests, NULL, NULL);

@@ -16,21 +16,22 @@ struct shape {
 	int64_t batch, heads, queries, keys, head, width;
 	bool causal;
 	enum mask_kind mask;
+	struct drop drop;
 };
 
 static const struct shape shapes[] = {
-	{ 1, 1, 1, 1, 1, 1, false, NO_MASK },
-	{ 1, 1, 1, 300, 64, 64, false, NO_MASK },
-	{ 1, 2, 127, 127, 64, 64, true, NO_MASK },
-	{ 1, 1, 128, 128, 128, 128, false, NO_MASK },
-	{ 2, 3, 129, 257, 40, 24, false, NO_MASK },
-	{ 1, 2, 300, 300, 80, 128, true, FULL_MASK },
-	{ 1, 1, 300, 700, 128, 96, false, FULL_MASK },
-	{ 2, 2, 77, 300, 32, 32, false, ROW_MASK },
-	{ 1, 1, 600, 130, 64, 64, true, NO_MASK },
+	{ 1, 1, 1, 1, 1, 1, false, NO_MASK, NO_DROP },
+	{ 1, 1, 1, 300, 64, 64, false, NO_MASK, NO_DROP },
+	{ 1, 2, 127, 127, 64, 64, true, NO_MASK, NO_DROP },
+	{ 1, 1, 128, 128, 128, 128, false, NO_MASK, NO_DROP },
+	{ 2, 3, 129, 257, 40, 24, false, NO_MASK, NO_DROP },
+	{ 1, 2, 300, 300, 80, 128, true, FULL_MASK, NO_DROP },
+	{ 1, 1, 300, 700, 128, 96, false, FULL_MASK, NO_DROP },
+	{ 2, 2, 77, 300, 32, 32, false, ROW_MASK, NO_DROP },
+	{ 1, 1, 600, 130, 64, 64, true, NO_MASK, NO_DROP },
 	/* Keys that nobody sees, whole chunks of them. */
-	{ 1, 1, 130, 1100, 64, 64, true, NO_MASK },
-	{ 1, 1, 1100, 1100, 128, 128, true, NO_MASK },
+	{ 1, 1, 130, 1100, 64, 64, true, NO_MASK, NO_DROP },
+	{ 1, 1, 1100, 1100, 128, 128, true, NO_MASK, NO_DROP },
 };
 #define N_SHAPES (sizeof(shapes) / sizeof(shapes[0]))
 
@@ -45,7 +46,16 @@ struct grads {
 	struct tv *grad[3];
 	double *size[3];
 	double scale;
+	struct nc_attention how;
+	struct drop drop;
 };
+
+static void begin(struct tg *tg, struct grads *g)
+{
+	g->drop = g->s->drop;
+	g->how = (struct nc_attention){ .scale = (float)g->scale, .causal = g->s->causal };
+	drop_begin(tg, &g->drop, &g->how);
+}
 
 /* Scores of one query, then their weights. */
 static void find_weights(const struct grads *g, int64_t head, int64_t i, double *p)
@@ -91,11 +101,12 @@ static void add_query(struct grads *g, int64_t head, int64_t i, double *p, doubl
 	find_weights(g, head, i, p);
 	for (int64_t j = 0; j < s->keys; j++) {
 		int64_t key = (head * s->keys + j) * s->width;
+		double kept = drop_one(&g->drop, s->queries, head * s->queries + i, s->keys, j);
 
 		dp[j] = 0;
 		for (int64_t e = 0; e < s->width; e++) {
-			dp[j] += dy[e] * g->v->f[key + e];
-			add(g, DV, key + e, p[j] * dy[e], fabs(p[j] * dy[e]));
+			dp[j] += kept * dy[e] * g->v->f[key + e];
+			add(g, DV, key + e, kept * p[j] * dy[e], fabs(kept * p[j] * dy[e]));
 		}
 		sum += p[j] * dp[j];
 		size += p[j] * fabs(dp[j]);
@@ -139,14 +150,14 @@ static double rounding(nc_dtype dtype)
 
 static void make_graph(struct tg *tg, struct grads *g)
 {
-	const struct nc_attention how = { .scale = (float)g->scale, .causal = g->s->causal };
 	struct nc_attention_operands of = { .q = g->q->v, .k = g->k->v, .v = g->v->v };
 
 	of.mask = g->mask ? g->mask->v : 0;
 	of.dy = g->dy->v;
-	of.y = nc_attention(tg->graph, of.q, of.k, of.v, of.mask, &how);
+	of.y = nc_attention(tg->graph, of.q, of.k, of.v, of.mask, &g->how);
 	of.lse = nc_attention_lse(tg->graph, of.y);
-	g->grad[DQ]->v = nc_attention_grad(tg->graph, &of, &how, &g->grad[DK]->v, &g->grad[DV]->v);
+	g->grad[DQ]->v =
+		nc_attention_grad(tg->graph, &of, &g->how, &g->grad[DK]->v, &g->grad[DV]->v);
 }
 
 /* The gradient which; they are compared one by one, for their sizes differ. */
@@ -163,6 +174,7 @@ static void check(const struct shape *s, nc_dtype dtype, nc_dtype mask_dtype, ui
 	g.mask = s->mask ? mask_input(tg, mask_dtype, s->batch,
 				      s->mask == FULL_MASK ? s->queries : 1, s->keys) :
 			   NULL;
+	begin(tg, &g);
 	find_grads(tg, &g);
 	tg->absolute = 0;
 	for (int64_t n = 0; n < g.grad[which]->n; n++)
@@ -186,10 +198,29 @@ static void shapes_and_dtypes(void **state)
 			check(&shapes[i], dtypes[d], dtypes[(d + i) % 3], i, (int)(d + i / 3) % 3);
 }
 
+static const struct shape dropped[] = {
+	{ 1, 1, 1, 1, 1, 1, false, NO_MASK, { .p = 0.5 } },
+	{ 1, 1, 300, 300, 64, 64, false, NO_MASK, { .p = 0.1 } },
+	{ 1, 2, 129, 129, 128, 128, true, NO_MASK, { .p = 0.3 } },
+	{ 2, 3, 129, 257, 40, 24, false, NO_MASK, { .p = 0.5, .batches = 7 } },
+	{ 1, 2, 300, 300, 80, 128, true, FULL_MASK, { .p = 0.2 } },
+	{ 2, 2, 77, 300, 32, 32, false, ROW_MASK, { .p = 0.9, .batches = 0xfedcba98 } },
+	{ 1, 1, 1100, 1100, 32, 32, true, NO_MASK, { .p = 1e-12 } },
+};
+#define N_DROPPED (sizeof(dropped) / sizeof(dropped[0]))
+
+static void dropout(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < N_DROPPED; i++)
+		for (int d = 0; d < 3; d++)
+			check(&dropped[i], dtypes[d], dtypes[(d + i) % 3], i, (int)(d + i / 3) % 3);
+}
+
 /* Operands and gradients in any order of dims, all three at once. */
 static void views(void **state)
 {
-	static const struct shape s = { 2, 3, 140, 150, 64, 32, true, NO_MASK };
+	static const struct shape s = { 2, 3, 140, 150, 64, 32, true, NO_MASK, { .p = 0.25 } };
 	static const uint32_t order[] = { 0, 2, 1, 3 };
 	struct tg *tg = tg_new("attention_grad_views", 6);
 	struct grads g = { .s = &s, .scale = 0.125 };
@@ -202,6 +233,7 @@ static void views(void **state)
 	g.k = tg_permute(tg, k, order);
 	g.v = v;
 	g.dy = tg_input(tg, NC_FP32, SHAPE(2, 3, 140, 32), NULL);
+	begin(tg, &g);
 	find_grads(tg, &g);
 	make_graph(tg, &g);
 	for (int i = 0; i < 3; i++) {
@@ -259,6 +291,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shapes_and_dtypes),
+		cmocka_unit_test(dropout),
 		cmocka_unit_test(views),
 		cmocka_unit_test(mistakes),
 	};

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph.h"
+#include "random.h"
 #include "neuron_crc32c.h"
 #include "neuron_isa.h"
 #include "neuron_program.h"
@@ -170,9 +170,11 @@ static void attention(void **state)
 	struct tv *v = tg_input(tg, NC_BF16, 3, dims, NULL);
 	struct tv y = { .dtype = NC_BF16, .nd = 3, .dims = { 5, 300, 64 }, .n = 5 * 300 * 64 };
 	struct tv lse = { .dtype = NC_FP32, .nd = 2, .dims = { 5, 300 }, .n = 5 * 300 };
-	const struct nc_attention how = { .scale = 0.125f, .causal = true };
+	struct nc_attention how = { .scale = 0.125f, .causal = true, .dropout = 0.1 };
+	uint32_t key[NC_KEY_WORDS];
 
 	(void)state;
+	random_key(tg, 1, 2, key, how.key);
 	y.v = nc_attention(tg->graph, q->v, k->v, v->v, 0, &how);
 	lse.v = nc_attention_lse(tg->graph, y.v);
 	tg_output(tg, &y, NULL, NC_NO_ALIAS);
@@ -226,7 +228,8 @@ static void attention_grad(void **state)
 	const int64_t dims[3] = { 2, 300, 64 };
 	struct nc_attention_operands of = { 0 };
 	struct tv g[3] = { { .dtype = NC_BF16, .nd = 3, .dims = { 2, 300, 64 }, .n = 38400 } };
-	const struct nc_attention how = { .scale = 0.125f, .causal = true };
+	struct nc_attention how = { .scale = 0.125f, .causal = true, .dropout = 0.1 };
+	uint32_t key[NC_KEY_WORDS];
 
 	(void)state;
 	of.q = tg_input(tg, NC_BF16, 3, dims, NULL)->v;
@@ -236,6 +239,7 @@ static void attention_grad(void **state)
 	of.dy = tg_input(tg, NC_BF16, 3, dims, NULL)->v;
 	of.lse = tg_input(tg, NC_FP32, 2, dims, NULL)->v;
 	g[1] = g[2] = g[0];
+	random_key(tg, 1, 2, key, how.key);
 	g[0].v = nc_attention_grad(tg->graph, &of, &how, &g[1].v, &g[2].v);
 	for (int i = 0; i < 3; i++)
 		tg_output(tg, &g[i], NULL, NC_NO_ALIAS);

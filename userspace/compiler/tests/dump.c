@@ -82,6 +82,25 @@ static void graph_text(void **state)
 }
 
 /* One tile, two loads on their own queues, the store behind another engine. */
+/* What tells two graphs with dropout apart. */
+static void dropout_text(void **state)
+{
+	nc_graph *g = nc_graph_create("dropout");
+	nc_value x = test_input(g, NC_BF16, SHAPE(3, 2));
+	struct nc_attention how = { .scale = 0.5f, .causal = true, .dropout = 0.1 };
+	char text[1000];
+
+	(void)state;
+	for (int i = 0; i < NC_KEY_WORDS; i++)
+		how.key[i] = nc_scalar(g, NC_INT32);
+	how.batch = nc_const_int(g, NC_INT32, 7);
+	nc_attention(g, x, x, x, 0, &how);
+	nc_graph_dump(g, text, sizeof(text));
+	assert_non_null(strstr(text, "%7 = attention %1 %1 %1 : bf16[3,2] scale 0.5 causal dropout "
+				     "0.10000000000000001 key(%2,%3,%4,%5) batch %6\n"));
+	nc_graph_destroy(g);
+}
+
 static void add_text(void **state)
 {
 	nc_graph *g = nc_graph_create("add");
@@ -318,10 +337,11 @@ static void errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(graph_text),	cmocka_unit_test(add_text),
-		cmocka_unit_test(folding),	cmocka_unit_test(rows),
-		cmocka_unit_test(matmul_shape), cmocka_unit_test(deterministic),
-		cmocka_unit_test(waits_needed), cmocka_unit_test(errors),
+		cmocka_unit_test(graph_text),	 cmocka_unit_test(dropout_text),
+		cmocka_unit_test(add_text),	 cmocka_unit_test(folding),
+		cmocka_unit_test(rows),		 cmocka_unit_test(matmul_shape),
+		cmocka_unit_test(deterministic), cmocka_unit_test(waits_needed),
+		cmocka_unit_test(errors),
 	};
 
 	return cmocka_run_group_tests_name("compiler_dump", tests, NULL, NULL);

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "values.h"
+#include "random.h"
 
 /* One round as the paper's figure has it: (L0, R0, L1, R1) are c[1], c[0], c[3], c[2]. */
 static void philox_round(uint32_t c[4], uint64_t key)
@@ -67,17 +67,6 @@ static void published_vectors(void **state)
 	}
 }
 
-/* docs/random.md as a function. */
-static uint32_t bits(const uint32_t key[NC_KEY_WORDS], uint32_t i)
-{
-	uint32_t x = i ^ key[0];
-
-	x = ((x ^ x >> 17) * 0xed5ad4bb) ^ key[1];
-	x = ((x ^ x >> 11) * 0xac4c1b51) ^ key[2];
-	x = ((x ^ x >> 15) * 0x31848bab) ^ key[3];
-	return x ^ x >> 14 ^ i;
-}
-
 static struct tv *random_value(struct tg *tg, uint64_t seed, uint64_t offset, uint32_t nd,
 			       const int64_t *dims)
 {
@@ -86,12 +75,9 @@ static struct tv *random_value(struct tg *tg, uint64_t seed, uint64_t offset, ui
 	nc_value words[NC_KEY_WORDS];
 	uint32_t key[NC_KEY_WORDS];
 
-	nc_random_key(seed, offset, 0, key);
-	for (int i = 0; i < NC_KEY_WORDS; i++)
-		words[i] = i % 2 ? nc_const_int(tg->graph, NC_INT32, (int32_t)key[i]) :
-				   tg_scalar(tg, NC_INT32, (double)(int32_t)key[i])->v;
+	random_key(tg, seed, offset, key, words);
 	for (int64_t n = 0; n < t->n; n++)
-		t->i[n] = (int32_t)bits(key, (uint32_t)n);
+		t->i[n] = (int32_t)random_bits(key, (uint32_t)n);
 	t->v = nc_random(tg->graph, &type, words);
 	return t;
 }
@@ -188,12 +174,23 @@ static void look_random(void **state)
 
 		nc_random_key(draws[d][0], draws[d][1], 0, key);
 		for (uint32_t i = 0; i <= SAMPLES; i++)
-			x[d][i] = bits(key, i);
+			x[d][i] = random_bits(key, i);
 		check_bytes(x[d]);
 		check_agreement(x[d], x[d] + 1);
 	}
 	for (int d = 1; d < 4; d++)
 		check_agreement(x[0], x[d]);
+}
+
+static void limits(void **state)
+{
+	(void)state;
+	assert_int_equal(nc_random_limit(1), INT32_MAX);
+	assert_int_equal(nc_random_limit(1 - 0x1p-40), INT32_MAX);
+	assert_int_equal(nc_random_limit(0.75), 0x3fffffff);
+	assert_int_equal(nc_random_limit(0.5), -1);
+	assert_int_equal(nc_random_limit(0x1p-31), INT32_MIN + 1);
+	assert_int_equal(nc_random_limit(0x1p-60), INT32_MIN);
 }
 
 static void mistakes(void **state)
@@ -227,6 +224,7 @@ int main(void)
 		cmocka_unit_test(shapes),
 		cmocka_unit_test(numbers_in_row_major_order),
 		cmocka_unit_test(look_random),
+		cmocka_unit_test(limits),
 		cmocka_unit_test(mistakes),
 	};
 
