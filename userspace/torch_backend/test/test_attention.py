@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from test_ops import ids, values
+from test_random import bits
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -151,6 +152,110 @@ def test_what_the_kernel_does_not_take_is_composed():
     check(q, k, v)
 
 
+# --- dropout
+
+SEED = 1234567890123
+
+
+def kept(p: float, *shape: int, offset: int = 0) -> Any:
+    """What a draw leaves of weights, as docs/random.md has it: 1 / (1 - p) or 0."""
+    signed = bits(SEED, offset, torch.Size(shape).numel()).to(torch.int32).view(shape).double()
+    return ((signed + 0.5 + 2**31) / 2**32 < 1 - p).double() / (1 - p)
+
+
+def dropped(q: Any, k: Any, v: Any, weights: Any, mask: Any, **how: Any) -> list[Any]:
+    """attend(), composed, in float64; mask: of kept()."""
+    q, k, v = (t.double().requires_grad_() for t in (q, k, v))
+    all_k, all_v = (t.repeat_interleave(q.shape[-3] // t.shape[-3], -3) for t in (k, v))
+    scores = q @ all_k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    if how.get("is_causal"):
+        scores = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1).bool(), -torch.inf)
+    if how.get("attn_mask") is not None:
+        scores = scores.masked_fill(~how["attn_mask"], -torch.inf)
+    y = (scores.softmax(-1) * mask) @ all_v
+    y.backward(weights.double())
+    return [y.detach(), q.grad, k.grad, v.grad]
+
+
+def check_dropout(q: Any, k: Any, v: Any, p: float, **how: Any) -> None:
+    weights = values(q.dtype, *q.shape[:-1], v.shape[-1])
+    expected = dropped(q, k, v, weights, kept(p, *q.shape[:-1], k.shape[-2]), **how)
+    device = {name: x.to("neuron") if isinstance(x, torch.Tensor) else x for name, x in how.items()}
+    assert chosen(q, k, v, dropout_p=p, **device) == SDPBackend.OVERRIDEABLE
+    torch.neuron.manual_seed(SEED)
+    actual = attend(*(t.to("neuron") for t in (q, k, v, weights)), dropout_p=p, **device)
+    close(actual, expected, q.dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, **ids)
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_dropout(name, causal, dtype):
+    shape = SHAPES[name]
+    k = shape["k"]
+    v = heads(dtype, *k[:3], shape.get("width", k[3]))
+    # The gradient by the query of one key is 0, as is its bound: 1 / (1 - p) must not be rounded.
+    p = 0.5 if name == "one" else 0.3
+    check_dropout(heads(dtype, *shape["q"]), heads(dtype, *k), v, p, is_causal=causal)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], **ids)
+def test_dropout_with_a_mask(dtype):
+    mask = torch.rand(2, 1, 20, 30) < 0.7
+    mask[..., 0] = True
+    check_dropout(heads(dtype, 2, 3, 20, 16), *(heads(dtype, 2, 3, 30, 16) for _ in range(2)), 0.5, attn_mask=mask)
+
+
+@pytest.mark.parametrize("kv", [1, 2])
+def test_dropout_of_grouped_queries(kv):
+    """Weights are numbered by the heads of the queries."""
+    k, v = (heads(torch.float32, 2, kv, 30, 16) for _ in range(2))
+    check_dropout(heads(torch.float32, 2, 4, 20, 16), k, v, 0.4, enable_gqa=True)
+
+
+def test_dropout_in_several_launches_is_one_draw():
+    check_dropout(*(heads(torch.float32, 3, 100, 8, 8) for _ in range(3)), 0.4)
+    state = torch.neuron.get_rng_state()
+    torch.neuron.manual_seed(SEED)
+    torch.rand(1, device="neuron")
+    assert torch.equal(torch.neuron.get_rng_state(), state)
+
+
+def test_dropout_follows_the_generator():
+    q = heads(torch.float32, 2, 2, 40, 16).to("neuron")
+
+    def run(p=0.5):
+        return F.scaled_dot_product_attention(q, q, q, dropout_p=p).cpu()
+
+    torch.manual_seed(5)
+    one, two = run(), run()
+    torch.manual_seed(5)
+    assert torch.equal(run(), one) and torch.equal(run(), two) and not torch.equal(one, two)
+    torch.manual_seed(6)
+    assert not torch.equal(run(), one)
+    state = torch.neuron.get_rng_state()
+    torch.testing.assert_close(run(0.0), F.scaled_dot_product_attention(*(q.cpu() for _ in range(3))))
+    assert torch.equal(torch.neuron.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_how_many_weights_dropout_leaves(p):
+    q, v = torch.zeros(4, 128, 8, device="neuron"), torch.eye(128, device="neuron").expand(4, 128, 128)
+    torch.neuron.manual_seed(1)
+    y = F.scaled_dot_product_attention(q, q, v, dropout_p=p).cpu() * 128 * (1 - p)
+    assert torch.all((y == 0) | ((y - 1).abs() < 1e-5))
+    # Within 5 standard errors: of all, and of each query and key.
+    for part, n in ((y.mean(), y.numel()), (y.mean(-1), 128), (y.mean((0, 1)), 512)):
+        assert (part - (1 - p)).abs().max().item() < 5 * (p * (1 - p) / n) ** 0.5
+
+
+def test_dropout_of_everything():
+    q = heads(torch.float32, 1, 2, 20, 16)
+    assert chosen(q, q, q, dropout_p=1.0) == SDPBackend.MATH
+    y = F.scaled_dot_product_attention(*(q.to("neuron") for _ in range(3)), dropout_p=1.0)
+    assert torch.all(y.cpu() == 0)
+
+
 def test_gradient_of_a_mask():
     q, bias = heads(torch.float32, 1, 2, 20, 16), values(torch.float32, 2, 20, 20)
 
@@ -212,6 +317,34 @@ def test_module(name):
 
     for one, other in zip(run("neuron"), run("cpu"), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=2e-6)
+    assert torch.neuron.fallback_counts() == {}
+
+
+TRAINED = {
+    "encoder_layer": lambda: nn.TransformerEncoderLayer(32, 4, 64, 0.2, "gelu", batch_first=True),
+    "decoder_layer": lambda: nn.TransformerDecoderLayer(32, 4, 64, 0.2, "gelu", batch_first=True),
+    "no_weights": lambda: nn.MultiheadAttention(32, 4, 0.2, batch_first=True),
+}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_module_in_training_with_dropout(name):
+    """Gradients against differences, which are of the same function only if both ways drop the same."""
+    net, x, way = TRAINED[name]().to("neuron"), torch.randn(2, 12, 32), torch.randn(2, 12, 32)
+    weights = torch.randn(2, 12, 32, device="neuron")
+
+    def run(at):
+        torch.neuron.manual_seed(SEED)
+        with sdpa_kernel(SDPBackend.OVERRIDEABLE):
+            return (call(name, net, at) * weights).sum()
+
+    y = x.to("neuron").requires_grad_()
+    run(y).backward()
+    slope = (y.grad.cpu() * way).sum().item()
+    step = 2**-7
+    difference = (run((x + step * way).to("neuron")) - run((x - step * way).to("neuron"))).item() / (2 * step)
+    assert slope == pytest.approx(difference, rel=1e-2, abs=0.05)
+    assert run(y.detach()).item() != (call(name, net.eval(), y.detach()) * weights).sum().item()
     assert torch.neuron.fallback_counts() == {}
 
 

@@ -19,7 +19,10 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/sum.h>
+
+#include "../graph/Random.h"
 
 namespace neuron {
 namespace {
@@ -70,7 +73,7 @@ bool kernelTakes(const Tensor &query, const Tensor &key, const Tensor &value, co
   if (!isShortFloat(query.scalar_type()) || key.scalar_type() != query.scalar_type() ||
       value.scalar_type() != query.scalar_type() || key.device() != query.device() || value.device() != query.device())
     return false;
-  if (query.numel() == 0 || key.numel() == 0 || value.numel() == 0 || dropout > 0)
+  if (query.numel() == 0 || key.numel() == 0 || value.numel() == 0 || !(dropout < 1))
     return false;
   if (!headsFit(query, key, grouped) || !headsFit(query, value, grouped) ||
       key.sizes().slice(0, key.dim() - 1) != value.sizes().slice(0, value.dim() - 1) || query.size(-1) != key.size(-1))
@@ -151,45 +154,82 @@ int64_t unitsOf(const Tensor &query, const Tensor &key)
   return query.numel() / (query.size(-1) * query.size(-2)) * blocks;
 }
 
-// Calls run with parts of all operands, along their leading dims, of at most kUnits or as few as there can be.
-void bySlices(const Operands &all, int64_t units, c10::function_ref<void(const Operands &)> run)
+// Calls run with parts of all operands, along their leading dims, of at most kUnits or as few as there can be, and
+// how many places of these dims come before.
+void bySlices(const Operands &all, int64_t units, c10::function_ref<void(const Operands &, int64_t)> run,
+              int64_t before = 0)
 {
   const Tensor &query = all[0];
   int64_t dim = 0;
   while (dim < query.dim() - 2 && query.size(dim) == 1)
     dim++;
   if (units <= kUnits || dim == query.dim() - 2) {
-    run(all);
+    run(all, before);
     return;
   }
   const int64_t size = query.size(dim);
   const int64_t pieces = std::min(size, (units + kUnits - 1) / kUnits);
   const int64_t length = (size + pieces - 1) / pieces;
+  const int64_t inner = c10::multiply_integers(query.sizes().slice(dim + 1, query.dim() - dim - 3));
   for (int64_t start = 0; start < size; start += length) {
     const int64_t some = std::min(length, size - start);
     Operands part;
     for (const auto &tensor : all)
       part.push_back(tensor.defined() ? tensor.narrow(dim, start, some) : tensor);
-    bySlices(part, (units * some + size - 1) / size, run);
+    bySlices(part, (units * some + size - 1) / size, run, before + start * inner);
   }
 }
 
 struct How {
   struct nc_attention kernel{};
+  Draw draw{};  // of dropout
 
-  How(const Tensor &query, std::optional<double> scale, bool causal)
+  How(const Tensor &query, std::optional<double> scale, bool causal, double dropout)
   {
     kernel.scale = scaleOf(query, scale);
     kernel.causal = causal;
+    kernel.dropout = std::max(dropout, 0.0);
   }
+
+  bool drops() const { return kernel.dropout > 0; }
 
   void key(Op &op) const
   {
     int32_t bits;
     static_assert(sizeof(bits) == sizeof(kernel.scale));
     std::memcpy(&bits, &kernel.scale, sizeof(bits));
-    op.attribute(bits).attribute(kernel.causal);
+    int64_t probability;
+    static_assert(sizeof(probability) == sizeof(kernel.dropout));
+    std::memcpy(&probability, &kernel.dropout, sizeof(probability));
+    op.attribute(bits).attribute(kernel.causal).attribute(probability);
   }
+};
+
+// What a launch needs for dropout beside its tensors: the draw's key, and the number of its first place.
+class Dropped {
+ public:
+  Dropped(Op &op, const How &how, int64_t before) : how_(how)
+  {
+    if (!how.drops())
+      return;
+    bits_.emplace(op, how.draw);
+    before_ = op.scalar(static_cast<int32_t>(before), at::kInt);
+  }
+
+  struct nc_attention kernel(const Graph &graph) const
+  {
+    struct nc_attention kernel = how_.kernel;
+    if (bits_) {
+      bits_->key(graph, kernel.key);
+      kernel.batch = graph.in(before_).id;
+    }
+    return kernel;
+  }
+
+ private:
+  const How &how_;
+  std::optional<RandomBits> bits_;
+  int before_ = 0;
 };
 
 // A result in the layout of another tensor, so that heads which were split off join again without a copy.
@@ -198,7 +238,7 @@ Tensor emptyInLayout(at::IntArrayRef sizes, const Tensor &like)
   return at::empty_strided(sizes, at::infer_dense_strides(sizes, like.strides()), like.options());
 }
 
-void launchForward(const Operands &all, const How &how)
+void launchForward(const Operands &all, const How &how, int64_t before)
 {
   const auto &[query, key, value, mask, y, lse] = std::tie(all[0], all[1], all[2], all[3], all[4], all[5]);
   Op op("attention", query.device().index());
@@ -208,15 +248,23 @@ void launchForward(const Operands &all, const How &how)
     op.input(operand);
   if (mask.defined())
     op.input(mask);
+  const Dropped dropped(op, how, before);
   op.output(y);
   op.output(lse);
   op.run([&](Graph &graph) {
     nc_graph *raw = graph.raw();
     const nc_value bias = mask.defined() ? graph.in(3).id : 0;
-    const nc_value result = nc_attention(raw, graph.in(0).id, graph.in(1).id, graph.in(2).id, bias, &how.kernel);
+    const struct nc_attention kernel = dropped.kernel(graph);
+    const nc_value result = nc_attention(raw, graph.in(0).id, graph.in(1).id, graph.in(2).id, bias, &kernel);
     graph.out(0, V{raw, result});
     graph.out(1, V{raw, nc_attention_lse(raw, result)});
   });
+}
+
+// A draw as PyTorch keeps it for backward(): seed and offset on the CPU, so that nobody waits for the device.
+Tensor hostNumber(uint64_t number)
+{
+  return at::scalar_tensor(static_cast<int64_t>(number), at::TensorOptions().dtype(at::kLong));
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor> forward(
@@ -240,13 +288,22 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Ten
     for (const int i : {1, 2})
       all[i] = spread(all[i], groups);
   }
-  const How how(query, scale, causal);
-  bySlices(all, unitsOf(query, key), [&](const Operands &part) { launchForward(part, how); });
-  const Tensor none = at::empty({0}, at::TensorOptions().dtype(at::kLong));
-  return {y, lse, Tensor(), Tensor(), query.size(-2), key.size(-2), none, none, Tensor()};
+  How how(query, scale, causal, dropout);
+  if (how.drops())
+    how.draw = nextDraw(std::nullopt, query.device().index());
+  bySlices(all, unitsOf(query, key), [&](const Operands &part, int64_t before) { launchForward(part, how, before); });
+  return {y,
+          lse,
+          Tensor(),
+          Tensor(),
+          query.size(-2),
+          key.size(-2),
+          hostNumber(how.draw.seed),
+          hostNumber(how.draw.offset),
+          Tensor()};
 }
 
-void launchBackward(const Operands &all, const How &how)
+void launchBackward(const Operands &all, const How &how, int64_t before)
 {
   const Tensor &mask = all[6];
   Op op("attention_backward", all[0].device().index());
@@ -256,6 +313,7 @@ void launchBackward(const Operands &all, const How &how)
     op.input(all[i]);
   if (mask.defined())
     op.input(mask);
+  const Dropped dropped(op, how, before);
   for (int i = 7; i < 10; i++)
     op.output(all[i]);
   op.run([&](Graph &graph) {
@@ -267,8 +325,9 @@ void launchBackward(const Operands &all, const How &how)
     of.lse = graph.in(4).id;
     of.dy = graph.in(5).id;
     of.mask = mask.defined() ? graph.in(6).id : 0;
+    const struct nc_attention kernel = dropped.kernel(graph);
     nc_value dk = 0, dv = 0;
-    graph.out(0, V{graph.raw(), nc_attention_grad(graph.raw(), &of, &how.kernel, &dk, &dv)});
+    graph.out(0, V{graph.raw(), nc_attention_grad(graph.raw(), &of, &kernel, &dk, &dv)});
     graph.out(1, V{graph.raw(), dk});
     graph.out(2, V{graph.raw(), dv});
   });
@@ -277,8 +336,9 @@ void launchBackward(const Operands &all, const How &how)
 std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor &grad, const Tensor &query, const Tensor &key,
                                                     const Tensor &value, const Tensor &mask, std::array<bool, 4>,
                                                     const Tensor &y, const Tensor &lse, const Tensor &, const Tensor &,
-                                                    c10::SymInt, c10::SymInt, double, bool causal, const Tensor &,
-                                                    const Tensor &, std::optional<double> scale)
+                                                    c10::SymInt, c10::SymInt, double dropout, bool causal,
+                                                    const Tensor &seed, const Tensor &offset,
+                                                    std::optional<double> scale)
 {
   const int64_t heads = query.dim() - 3;
   const int64_t groups = heads >= 0 ? query.size(heads) / key.size(heads) : 1;
@@ -298,8 +358,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor &grad, const Te
   }
   all.push_back(dk);
   all.push_back(dv);
-  const How how(query, scale, causal);
-  bySlices(all, unitsOf(query, key), [&](const Operands &part) { launchBackward(part, how); });
+  How how(query, scale, causal, dropout);
+  if (how.drops())
+    how.draw = {static_cast<uint64_t>(seed.item<int64_t>()), static_cast<uint64_t>(offset.item<int64_t>())};
+  bySlices(all, unitsOf(query, key), [&](const Operands &part, int64_t before) { launchBackward(part, how, before); });
   if (groups > 1) {
     dk = dk.sum(-3);
     dv = dv.sum(-3);

@@ -275,7 +275,7 @@ struct BernoulliKernel {
       self.zero_();
       return;
     }
-    fill("bernoulli", self, generator, 1, {{chanceLimit(p), at::kInt}},
+    fill("bernoulli", self, generator, 1, {{nc_random_limit(p), at::kInt}},
          [](c10::ArrayRef<V> bits, c10::ArrayRef<V> scalars) { return happens(bits[0], scalars[0]); });
   }
 
@@ -324,7 +324,7 @@ std::tuple<Tensor, Tensor> dropout(const Tensor &input, double p, std::optional<
   Op op("dropout", input.device().index());
   op.input(x);
   op.scalar(1 / (1 - p), type);
-  op.scalar(chanceLimit(1 - p), at::kInt);
+  op.scalar(nc_random_limit(1 - p), at::kInt);
   const RandomBits bits(op, nextDraw(std::nullopt, input.device().index()));
   op.output(dense ? y.view(-1) : y);
   op.output(dense ? mask.view(-1) : mask);

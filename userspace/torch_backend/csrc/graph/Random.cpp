@@ -15,16 +15,21 @@ RandomBits::RandomBits(Op &op, const Draw &draw, uint32_t stream)
     op.scalar(static_cast<int32_t>(key[i]), at::kInt);
 }
 
+void RandomBits::key(const Graph &graph, nc_value words[NC_KEY_WORDS]) const
+{
+  for (int i = 0; i < NC_KEY_WORDS; i++)
+    words[i] = graph.in(first_ + i).id;
+}
+
 V RandomBits::operator()(const Graph &graph, at::IntArrayRef shape) const
 {
   struct nc_type type{};
   type.dtype = NC_INT32;
   type.ndim = static_cast<uint32_t>(shape.size());
   std::copy(shape.begin(), shape.end(), type.dims);
-  nc_value key[NC_KEY_WORDS];
-  for (int i = 0; i < NC_KEY_WORDS; i++)
-    key[i] = graph.in(first_ + i).id;
-  return {graph.raw(), nc_random(graph.raw(), &type, key)};
+  nc_value words[NC_KEY_WORDS];
+  key(graph, words);
+  return {graph.raw(), nc_random(graph.raw(), &type, words)};
 }
 
 V unitInterval(V bits, int digits)
@@ -35,13 +40,6 @@ V unitInterval(V bits, int digits)
 V positiveUnit(V bits)
 {
   return cast(binary(NC_LSR, bits, bits.constant(1)), NC_FP32) * 0x1p-31 + 0x1p-32;
-}
-
-int32_t chanceLimit(double p)
-{
-  // Of 2^32 values of the bits those from -2^31 on happen, as many as p says, at least one.
-  const double count = std::clamp(std::round(std::ldexp(p, 32)), 1.0, 0x1p32);
-  return static_cast<int32_t>(static_cast<int64_t>(count) - 1 + INT32_MIN);
 }
 
 }  // namespace neuron

@@ -16,6 +16,8 @@ class RandomBits {
 
   // int32, each of the 2^32 values as likely as any.
   V operator()(const Graph &graph, at::IntArrayRef shape) const;
+  // The key alone, for kernels that draw themselves.
+  void key(const Graph &graph, nc_value words[NC_KEY_WORDS]) const;
 
  private:
   int first_;
@@ -26,8 +28,7 @@ V unitInterval(V bits, int digits);
 // Uniform in (0, 1], down to 2^-32, so that its logarithm has a tail. fp32.
 V positiveUnit(V bits);
 
-// Whether something of probability p > 0 happens, as bits <= limit; limit: an int32 made by chanceLimit().
-int32_t chanceLimit(double p);
+// Whether something of probability p > 0 happens; limit: an int32, nc_random_limit(p).
 inline V happens(V bits, V limit)
 {
   return binary(NC_LE, bits, limit);
