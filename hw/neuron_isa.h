@@ -29,6 +29,9 @@
 #define ISA_MATMUL_K_MAX   128 /* contraction: partitions of both operands */
 #define ISA_MATMUL_M_MAX   128 /* stationary columns, result partitions */
 #define ISA_MATMUL_N_MAX   512 /* moving columns */
+#define ISA_MATMUL_N_BF16  1024 /* the same where the result is ISA_BF16: one bank of PSUM */
+#define ISA_ARRAY_QUANTUM  32  /* rows and columns of the tensor array are divided by this, or twice as many */
+#define ISA_ARRAY_PARTS    4   /* of ISA_ARRAY_QUANTUM, each way */
 #define ISA_DOUBLE_ROWS    2   /* of each partition, with ISA_MODE_DOUBLE_ROW: K is up to 256 then */
 #define ISA_MX_ROWS        4   /* of each partition, with ISA_MODE_MX: K is up to 512 then */
 #define ISA_MX_PARTS       8   /* partitions, of ISA_MX_ROWS elements each, that share a scale */
@@ -128,7 +131,8 @@ enum isa_opcode {
 
 	ISA_LOAD_STATIONARY = 0x20, /* T: src0 [K, M] becomes the stationary operand */
 	ISA_MATMUL = 0x21,        /* T: dst [M, N] (PSUM, fp32) = stationary' * src0 [K, N];
-				   * with ISA_F_ACCUM added to what is there */
+				   * with ISA_F_ACCUM added to what is there; since 1.3, trn3: dst is fp32 or
+				   * bf16 */
 	ISA_TRANSPOSE = 0x22,     /* T: dst [F, P] (PSUM) = src0' for src0 [P, F <= 128], bits kept;
 				   * 2- and 4-byte types; dst elements of the same size;
 				   * V, since 1.2: F, P <= 32, SBUF and PSUM, 1-byte types, too */
@@ -174,6 +178,7 @@ enum isa_opcode {
 
 	ISA_QUANTIZE_MX = 0x46,   /* V, trn3: dst [n], four in one, = src0 [4n] / scales, which go to vec1 [n] of every
 				   * ISA_MX_PARTS-th partition */
+	ISA_EXPONENTIAL = 0x47,   /* V, trn3, since 1.3: dst = exp(src0 - s0); vec1, as of *_REDUCE, = the sum of the row */
 
 	/* Any engine; struct isa_reg; its registers. b: a register, or imm with ISA_F_IMM. */
 	ISA_REG_MOVE = 0x50,      /* dst = b */
@@ -183,7 +188,7 @@ enum isa_opcode {
 	ISA_BRANCH = 0x54,        /* where a op b, a comparison, instruction number target is the next */
 };
 
-/* op0, op1. Reduce takes add, mult, max, min, and the logical and bitwise and/or. */
+/* op0, op1. Reduce takes add, mult, max, min, abs_max, abs_min, and the logical and bitwise and/or. */
 enum isa_alu {
 	ISA_BYPASS = 0, /* a op b = a */
 	ISA_ADD = 1,
@@ -203,13 +208,15 @@ enum isa_alu {
 	ISA_LOGICAL_AND = 15, /* of (x != 0), gives 1 or 0 */
 	ISA_LOGICAL_OR = 16,
 	ISA_LOGICAL_XOR = 17,
-	ISA_BIT_AND = 18, /* integer compute types only, as all below */
+	ISA_BIT_AND = 18, /* integer compute types only, as all up to ISA_ASR */
 	ISA_BIT_OR = 19,
 	ISA_BIT_XOR = 20,
 	ISA_SHL = 21, /* a shift of the type's width or more, or negative, gives 0 (ASR: the sign) */
 	ISA_SHR = 22, /* logical */
 	ISA_ASR = 23,
-	ISA_ALU_OPS = 24,
+	ISA_ABS_MAX = 24, /* since 1.3: the larger magnitude, float: NaN if either is; integers wrap */
+	ISA_ABS_MIN = 25,
+	ISA_ALU_OPS = 26,
 };
 
 /* Functions of ACTIVATION, in op0. x = src0 * s0 + s1, all in fp32. */
@@ -244,7 +251,10 @@ enum isa_act {
 	ISA_ACT_LOG1P = 27,
 	ISA_ACT_EXPM1 = 28,
 	ISA_ACT_MISH = 29,
-	ISA_ACTS = 30,
+	ISA_ACT_GELU_SIGMOID = 30, /* since 1.3, as those below: x / (1 + e^(-1.702 x)) */
+	ISA_ACT_DGELU_SIGMOID = 31, /* derivatives */
+	ISA_ACT_DERF = 32,
+	ISA_ACTS = 33,
 };
 
 /*
@@ -262,6 +272,18 @@ enum isa_mode {
 	ISA_MODE_MX = 2,
 	ISA_MODE_STOCHASTIC = 3,
 };
+
+/*
+ * Of a product, both instructions, since 1.3: which rows of the tensor array hold the stationary operand's
+ * partitions, and which columns its columns: ISA_ARRAY_ALL, or ISA_ARRAY_PART: size of them from first on, with size
+ * ISA_ARRAY_QUANTUM (from trn2 on) or twice that, and first a multiple of it. Products on parts that have no
+ * row and column in common run at the same time (nki.isa.nc_matmul, tile_position and tile_size).
+ */
+#define ISA_ARRAY_ALL 0
+#define ISA_ARRAY_PART(first, size) \
+	((first) / ISA_ARRAY_QUANTUM << 4 | (size) / ISA_ARRAY_QUANTUM)
+#define ISA_ARRAY_SIZE(part)  (((part) & 0x0fu) * ISA_ARRAY_QUANTUM)
+#define ISA_ARRAY_FIRST(part) (((part) >> 4) * ISA_ARRAY_QUANTUM)
 
 #define ISA_SPACE_SBUF 0
 #define ISA_SPACE_PSUM 1
@@ -309,8 +331,14 @@ struct isa_compute {
 		__u8 shuffle[ISA_PART_QUANTUM]; /* STREAM_SHUFFLE: 0..31, ISA_SHUFFLE_KEEP; then 8 zeros */
 		struct isa_affine affine;       /* AFFINE_SELECT */
 	};
-	__u8 op0;
-	__u8 op1;
+	union {
+		__u8 op0;
+		__u8 rows; /* LOAD_STATIONARY, MATMUL: of the array, ISA_ARRAY_* */
+	};
+	union {
+		__u8 op1;
+		__u8 columns;
+	};
 	__u8 compute_type;
 	__u8 n_axes; /* REDUCE: 1..4; dst's last n_axes counts are 1 */
 	__u8 mode;   /* ISA_MODE_* */
@@ -439,16 +467,17 @@ struct isa_update {
 struct isa_inst {
 	__u8 opcode;
 	__u8 flags;
-#define ISA_F_ACCUM 0x01u /* MATMUL, ACTIVATION, TENSOR_SCALAR_CUMULATIVE, *_REDUCE, RANGE_SELECT; transfers,
-			   * since 1.2: dst += src, not into PSUM */
+#define ISA_F_ACCUM 0x01u /* MATMUL, ACTIVATION, TENSOR_SCALAR_CUMULATIVE, *_REDUCE, RANGE_SELECT,
+			   * EXPONENTIAL; transfers, since 1.2: dst += src, not into PSUM */
 #define ISA_F_REV0  0x02u /* TENSOR_SCALAR, SCALAR_TENSOR_TENSOR: s0 op0 src0; TENSOR_TENSOR_SCAN: r op0 src0;
 			   * SELECT_REDUCE: src0 == 0 */
 #define ISA_F_REV1  0x04u /* s1 op1 (...), src1 op1 (...) */
 #define ISA_F_VEC0  0x08u
-#define ISA_F_VEC1  0x10u /* MATCH_REPLACE8, *_REDUCE: vec1 is written */
+#define ISA_F_VEC1  0x10u /* MATCH_REPLACE8, *_REDUCE, EXPONENTIAL: vec1 is written */
 #define ISA_F_IMM   0x20u /* COPY_PREDICATED; REG_MOVE, REG_ALU, BRANCH: b is imm */
 #define ISA_F_NOTIFY 0x40u /* any, since 1.1: tell in the NQ_NOTIFY queue (neuron_notify.h) when its
 			    * effects are visible */
+#define ISA_F_NEGATE 0x80u /* REDUCE, TENSOR_SCALAR_REDUCE, since 1.3: what is reduced, times -1 */
 	__u8 elem_bytes; /* transfers: 1, 2, 4 or 8; else 0 */
 	__u8 dma_queue;  /* transfers: 0..ISA_DMA_QUEUES - 1; else 0 */
 	__le32 tag;      /* free for the compiler: index of the source operation */
@@ -632,6 +661,8 @@ static inline const char *isa_opcode_name(__u32 opcode)
 		return "sequence_bounds";
 	case ISA_QUANTIZE_MX:
 		return "quantize_mx";
+	case ISA_EXPONENTIAL:
+		return "exponential";
 	case ISA_REG_MOVE:
 		return "reg_move";
 	case ISA_REG_ALU:

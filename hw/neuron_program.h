@@ -15,7 +15,7 @@
 
 #define NPROG_MAGIC         0x4752504eu /* "NPRG" */
 #define NPROG_VERSION_MAJOR 1 /* readers refuse another major */
-#define NPROG_VERSION_MINOR 2 /* readers refuse a higher minor; "since" in neuron_isa.h */
+#define NPROG_VERSION_MINOR 3 /* readers refuse a higher minor; "since" in neuron_isa.h */
 #define NPROG_ALIGN         64
 #define NPROG_IMAGE_MAX     (1u << 30) /* bytes */
 #define NPROG_NAME_BYTES    64

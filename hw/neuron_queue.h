@@ -21,7 +21,7 @@
 #include "neuron_types.h"
 
 #define EXI_VERSION_MAJOR 1
-#define EXI_VERSION_MINOR 2
+#define EXI_VERSION_MINOR 3
 
 /* --- BAR 0 (EXI_BAR in neuron_pci.h), 1 MiB, 32-bit accesses ------------- */
 #define EXI_BAR_BYTES 0x100000

@@ -22,7 +22,8 @@ enum nm_why {
 	NM_WHY_QUEUE, /* transfers: the one before it in its queue */
 	NM_WHY_DMA, /* transfers: all DMA engines were busy, this one longest */
 	NM_WHY_HBM, /* transfers: the core's share of HBM's bandwidth was used up */
-	NM_WHY_PORT, /* another engine had the shared access to SBUF or to a bank of PSUM */
+	NM_WHY_PORT, /* another engine had the shared access to SBUF or to a bank of PSUM, or a product its part of
+		      * the array */
 	NM_WHYS,
 };
 
@@ -53,7 +54,7 @@ struct nm_chain {
 	uint8_t waker_sem;
 	uint32_t before[5]; /* on each engine */
 	uint32_t queue[16], dma[16]; /* in each queue, on each DMA engine */
-	uint32_t port[NM_PORTS]; /* with shared access to SBUF and PSUM */
+	uint32_t port[NM_PORTS]; /* with shared access to SBUF and PSUM, and with parts of the array */
 	uint32_t hbm;
 	uint32_t cause[5]; /* of what each engine issues next */
 	uint8_t why[5], sem[5];

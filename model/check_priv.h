@@ -25,7 +25,8 @@ struct nm_place {
 enum nm_psum_write {
 	NM_PSUM_OTHER, /* no sum that a matmul could go on with */
 	NM_PSUM_FP32, /* written by another instruction: a start */
-	NM_PSUM_MATMUL,
+	NM_PSUM_BF16,
+	NM_PSUM_MATMUL = 0x4, /* written by a matmul; with one of the above */
 };
 
 /* Instructions that a program with branches may take in a replay: a loop may have no end. */

@@ -258,18 +258,22 @@ static void make_update(struct run *u, uint32_t id, unsigned int actor, unsigned
 
 /* --- steps ---------------------------------------------------------------------------------- */
 
+static uint8_t psum_element(unsigned int bytes)
+{
+	return bytes == 4 ? NM_PSUM_FP32 : bytes == 2 ? NM_PSUM_BF16 : NM_PSUM_OTHER;
+}
+
 static uint8_t psum_write(const struct nm_inst *inst)
 {
-	if (inst->opcode == ISA_MATMUL)
-		return NM_PSUM_MATMUL;
 	/* A transfer keeps bits: what it brings may be a sum. */
 	if (isa_is_dma(inst->opcode))
-		return inst->dma->elem_bytes == 4 ? NM_PSUM_FP32 : NM_PSUM_OTHER;
+		return psum_element(inst->dma->elem_bytes);
 	if (inst->opcode == ISA_REG_STORE)
-		return inst->reg->bytes == 4 ? NM_PSUM_FP32 : NM_PSUM_OTHER;
+		return psum_element(inst->reg->bytes);
 	if (inst->opcode < ISA_MEMSET || isa_is_reg(inst->opcode))
 		return NM_PSUM_OTHER;
-	return inst->compute->dst.bytes == 4 ? NM_PSUM_FP32 : NM_PSUM_OTHER;
+	return psum_element(inst->compute->dst.bytes) |
+	       (inst->opcode == ISA_MATMUL ? NM_PSUM_MATMUL : 0);
 }
 
 static void touch(struct run *u, uint32_t id, const struct nm_inst *inst)

@@ -11,7 +11,7 @@
 #include "exec.h"
 
 #define GRANULE_MAX 65536u
-#define WORD	    4u /* of PSUM */
+#define WORD	    2u /* of PSUM: the least element of a sum */
 #define PSUM_WORDS  (NM_PSUM_BYTES / WORD)
 
 /* --- life ------------------------------------------------------------------------------- */
@@ -358,7 +358,14 @@ static void psum_start(struct nm_replay *r, const struct row *row)
 
 static bool is_matmul(const struct nm_replay *r, uint32_t id)
 {
-	return r->access[id].psum == NM_PSUM_MATMUL;
+	return r->access[id].psum & NM_PSUM_MATMUL;
+}
+
+/* Whether what an access began is a number of the dtype that a matmul adds. */
+static bool holds_sum(const struct nm_replay *r, uint32_t start, uint32_t matmul)
+{
+	return (r->access[start].psum & ~NM_PSUM_MATMUL) ==
+	       (r->access[matmul].psum & ~NM_PSUM_MATMUL);
 }
 
 /* A matmul adds: every element goes on with a sum, all with the same, which nobody took for done. */
@@ -373,7 +380,7 @@ static void psum_add(struct nm_replay *r, const struct row *row)
 
 		if (!w->start)
 			find(r, EXI_FAULT_PSUM_NO_START, row, skip, 0, false);
-		else if (r->access[w->start].psum == NM_PSUM_OTHER || row->byte % WORD)
+		else if (!holds_sum(r, w->start, row->id))
 			find(r, EXI_FAULT_PSUM_MIXED, row, skip, w->start, true);
 		else if (first && first != w->start &&
 			 (is_matmul(r, first) || is_matmul(r, w->start)))

@@ -44,7 +44,7 @@ static bool has_compute(unsigned int opcode)
 {
 	return (opcode >= ISA_MEMSET && opcode <= ISA_PARTITION_REDUCE) ||
 	       (opcode >= ISA_LOAD_STATIONARY && opcode <= ISA_TRANSPOSE) ||
-	       (opcode >= ISA_MAX8 && opcode <= ISA_QUANTIZE_MX);
+	       (opcode >= ISA_MAX8 && opcode <= ISA_EXPONENTIAL);
 }
 
 /* The rule of this file: what an instruction needs beyond struct nm_inst. */
@@ -138,6 +138,16 @@ static int decode_inst(struct nm_decoder *d, const struct isa_inst *in, struct n
 	return 0;
 }
 
+/* Products on parts of the array, which run beside each other: each holds its own, the others all. */
+static void divide_array(const struct nm_decoder *d, struct nm_inst *inst, uint32_t count)
+{
+	for (; count--; inst++)
+		if (inst->opcode == ISA_TRANSPOSE)
+			nm_time_array(d->timing, inst, NM_ARRAY_ALL);
+		else if (inst->opcode == ISA_LOAD_STATIONARY || inst->opcode == ISA_MATMUL)
+			nm_time_array(d->timing, inst, inst->compute->array);
+}
+
 static int decode_stream(struct nm_decoder *d, const uint8_t *code, uint32_t count,
 			 struct nm_inst *inst, uint8_t **body)
 {
@@ -155,6 +165,8 @@ static int decode_stream(struct nm_decoder *d, const uint8_t *code, uint32_t cou
 		if (in->opcode == ISA_HALT && i < count - 1)
 			return nm_decode_fault(d, EXI_FAULT_BAD_OPCODE, in->opcode, count - 1);
 	}
+	if (d->engine == ISA_TENSOR && d->divided)
+		divide_array(d, inst, count);
 	return 0;
 }
 

@@ -73,6 +73,16 @@ struct nm_shifts {
 	} shift[NM_OPERANDS];
 };
 
+/* Parts of the tensor array, of ISA_ARRAY_QUANTUM rows and columns each; bit i of a set of them: part
+ * i % ISA_ARRAY_PARTS of the columns, i / ISA_ARRAY_PARTS of the rows. */
+#define NM_ARRAY_PARTS (ISA_ARRAY_PARTS * ISA_ARRAY_PARTS)
+#define NM_ARRAY_ALL   0xffffu
+
+static inline unsigned int nm_first_part(uint16_t array)
+{
+	return (unsigned int)__builtin_ctz(array);
+}
+
 /* nki.isa.nc_matmul: not both kinds of e4m3 in a product. */
 static inline bool nm_mixes_e4(unsigned int a, unsigned int b)
 {
@@ -126,6 +136,7 @@ struct nm_compute {
 		generators; /* of random numbers: the first of a partition, and how many */
 	bool stochastic; /* dst is rounded by them */
 	uint8_t load_m; /* MATMUL: columns of the stationary operand, whose partitions are nparts */
+	uint16_t array; /* LOAD_STATIONARY, MATMUL: parts of the array that hold it */
 	const struct nm_shifts *shifts; /* NULL: no register moves an operand */
 };
 
@@ -195,9 +206,10 @@ struct nm_inst {
 	uint8_t wait_reg[ISA_WAITS]; /* added to the value */
 	uint8_t update_sem[ISA_UPDATES];
 	uint16_t update_value[ISA_UPDATES];
-	uint16_t ports; /* NM_PORT_* that it holds while its engine is occupied; timing.h */
+	uint32_t ports; /* NM_PORT_* that it holds while its engine is occupied; timing.h */
 	uint32_t wait_value[ISA_WAITS];
 	uint64_t busy_ps; /* engine occupied */
+	uint64_t array_ps; /* and parts of the tensor array, which are among the ports; 0: there are none */
 	uint64_t taken_ps; /* BRANCH: in addition where it is taken */
 	uint64_t latency_ps; /* from then on until effects are visible */
 	union {
@@ -251,12 +263,16 @@ struct nm_decoder {
 	unsigned int engine;
 	uint32_t pc;
 	uint8_t opcode;
-	uint32_t load_k,
-		load_m; /* stationary operand of the tensor stream, partitions and columns; 0: none */
-	uint8_t load_mode, load_dtype; /* its ISA_MODE_* and dtype */
+	/* Stationary operands of the tensor stream, by the first part of the array that has them. */
+	struct nm_load {
+		uint16_t array; /* all those parts; 0: none is loaded */
+		uint32_t k, m; /* partitions and columns */
+		uint8_t mode, dtype; /* ISA_MODE_* */
+		uint32_t matmul_cycles; /* of the last product on it, for hiding the next load */
+	} load[NM_ARRAY_PARTS];
+	bool divided; /* the tensor stream has products on parts of the array */
 	uint32_t dst_rights; /* that a transfer needs of its destination slot */
 	uint32_t cumulated; /* partitions that the vector stream holds a cumulative result of */
-	uint32_t matmul_cycles; /* of the computation before it in the stream, for hiding loads */
 	uint32_t count; /* instructions of the stream */
 	/* Of the computation at hand: what its operands touch. */
 	unsigned int n_reaches;
@@ -265,6 +281,13 @@ struct nm_decoder {
 		struct nm_reach reach;
 	} reach[NM_OPERANDS];
 };
+
+/* No load that comes next can hide behind a product before it. */
+static inline void nm_forget_products(struct nm_decoder *d)
+{
+	for (unsigned int i = 0; i < NM_ARRAY_PARTS; i++)
+		d->load[i].matmul_cycles = 0;
+}
 
 /* Notes a fault at the current instruction; always -EINVAL. */
 int nm_decode_fault(struct nm_decoder *d, uint16_t status, uint64_t value, uint64_t limit);

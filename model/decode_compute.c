@@ -57,7 +57,7 @@ static int expect_zero(struct body *b, const void *field, size_t size)
 
 static bool alu_is_bitwise(unsigned int op)
 {
-	return op >= ISA_BIT_AND;
+	return op >= ISA_BIT_AND && op <= ISA_ASR;
 }
 
 /* What the vector engine does in 32-bit integers. */
@@ -91,6 +91,8 @@ static bool alu_reduces(unsigned int op)
 	case ISA_LOGICAL_OR:
 	case ISA_BIT_AND:
 	case ISA_BIT_OR:
+	case ISA_ABS_MAX:
+	case ISA_ABS_MIN:
 		return true;
 	default:
 		return false;
@@ -102,6 +104,17 @@ static int check_reduce_op(struct body *b)
 	if (!alu_reduces(b->in->op0))
 		return bad(b, b->in->op0, ISA_ADD);
 	return check_alu(b, b->in->op0);
+}
+
+/* nki.isa.tensor_reduce: results of arithmetic are multiplied by -1. */
+static int check_negation(struct body *b)
+{
+	const unsigned int flags = b->inst->flags;
+
+	if (!(flags & ISA_F_NEGATE))
+		return 0;
+	return alu_is_bitwise(b->in->op0) ? bad(b, flags, flags & ~ISA_F_NEGATE) :
+					    check_alu(b, ISA_MULT);
 }
 
 static int check_imm(struct body *b, uint64_t imm)
@@ -530,6 +543,7 @@ static int decode_reduce(struct body *b)
 	if (in->op1)
 		return bad(b, in->op1, 0);
 	ret = check_reduce_op(b)						  ?:
+		      check_negation(b)						  ?:
 		      take_dst(b, &in->dst, SBUF | PSUM, &c->dst, &n, &dst)	  ?:
 		      take_tile(b, &in->src0, SBUF | PSUM, &c->src0, &c->n, &src) ?:
 		      expect_zero(b, &in->src1, sizeof(in->src1))		  ?:
@@ -625,7 +639,7 @@ static const struct rule rules[] = {
 				CT_ALU, decode_tensor_scalar },
 	[ISA_SCALAR_TENSOR_TENSOR] = { V | G, ISA_F_REV0 | ISA_F_REV1 | ISA_F_VEC0, CT_ALU,
 				       decode_scalar_tensor_tensor },
-	[ISA_REDUCE] = { V | G, 0, CT_ALU, decode_reduce },
+	[ISA_REDUCE] = { V | G, ISA_F_NEGATE, CT_ALU, decode_reduce },
 	[ISA_ACTIVATION] = { S, ISA_F_ACCUM | ISA_F_VEC0 | ISA_F_VEC1, CT(ISA_CT_F32),
 			     decode_activation },
 	[ISA_COPY_PREDICATED] = { V | G, ISA_F_IMM, CT_COPY, decode_copy_predicated },
@@ -646,8 +660,12 @@ static const struct rule rules[] = {
 	[ISA_STREAM_SHUFFLE] = { V, 0, CT(ISA_CT_BITS), decode_shuffle },
 	[ISA_SELECT_REDUCE] = { V, ISA_F_ACCUM | ISA_F_REV0 | ISA_F_VEC0 | ISA_F_VEC1,
 				CT(ISA_CT_F32), decode_select_reduce },
-	[ISA_TENSOR_SCALAR_REDUCE] = { V, ISA_F_ACCUM | ISA_F_REV0 | ISA_F_VEC0 | ISA_F_VEC1,
+	[ISA_TENSOR_SCALAR_REDUCE] = { V,
+				       ISA_F_ACCUM | ISA_F_REV0 | ISA_F_VEC0 | ISA_F_VEC1 |
+					       ISA_F_NEGATE,
 				       CT(ISA_CT_F32), decode_scalar_reduce },
+	[ISA_EXPONENTIAL] = { V, ISA_F_ACCUM | ISA_F_VEC0 | ISA_F_VEC1, CT(ISA_CT_F32),
+			      decode_exponential },
 	[ISA_RANGE_SELECT] = { V, ISA_F_ACCUM, CT(ISA_CT_F32), decode_range_select },
 	[ISA_AFFINE_SELECT] = { G, 0, CT(ISA_CT_F32), decode_affine_select },
 	[ISA_SET_RNG_SEED] = { V | S | G, 0, CT(ISA_CT_BITS), decode_set_seed },
@@ -672,6 +690,29 @@ static unsigned int engine_cts(unsigned int engine)
 		return CT(ISA_CT_F32) | CT(ISA_CT_I32) | CT(ISA_CT_BITS);
 	default:
 		return CT(ISA_CT_F32) | CT(ISA_CT_BITS);
+	}
+}
+
+/* Engines that do not have an instruction yet, as its page, nki.isa.*, says. */
+static unsigned int not_yet(uint32_t arch, unsigned int opcode)
+{
+	const unsigned int all = V | S | G | T;
+
+	switch (opcode) {
+	case ISA_QUANTIZE_MX:
+	case ISA_RAND2:
+	case ISA_EXPONENTIAL:
+		return arch < NEURON_ARCH_V4 ? all : 0;
+	case ISA_RANGE_SELECT:
+	case ISA_NONZERO_WITH_COUNT:
+		return arch < NEURON_ARCH_V3 ? all : 0;
+	case ISA_RNG:
+		return arch < NEURON_ARCH_V3 ? G : 0;
+	case ISA_RAND_SET_STATE:
+	case ISA_RAND_GET_STATE:
+		return (arch < NEURON_ARCH_V3 ? G : 0) | (arch < NEURON_ARCH_V4 ? V : 0);
+	default:
+		return 0;
 	}
 }
 
@@ -725,11 +766,11 @@ int nm_decode_compute(struct nm_decoder *d, const struct isa_inst *in, struct nm
 {
 	const struct rule *rule = &rules[in->opcode];
 	struct body b = { .d = d, .in = &in->compute, .inst = in, .out = out, .c = c };
-	uint32_t hidden = d->matmul_cycles;
+	uint32_t hidden;
 	unsigned int cts;
 	int ret;
 
-	if (!(rule->engines & ENGINE(d->engine)))
+	if (!(rule->engines & ~not_yet(d->arch, in->opcode) & ENGINE(d->engine)))
 		return nm_decode_fault(d, EXI_FAULT_BAD_OPCODE, in->opcode, d->engine);
 	if (in->flags & ~(rule->flags | ISA_F_NOTIFY))
 		return bad(&b, in->flags, rule->flags | ISA_F_NOTIFY);
@@ -750,9 +791,7 @@ int nm_decode_compute(struct nm_decoder *d, const struct isa_inst *in, struct nm
 	if (ret)
 		return ret;
 	c->apart = is_parallel(in->opcode) && is_apart(c);
-	d->matmul_cycles = in->opcode == ISA_MATMUL ?
-				   nm_matmul_cycles(c->columns, c->src0.dtype == ISA_FP32) :
-				   0;
+	hidden = d->engine == ISA_TENSOR ? hidden_cycles(&b) : 0;
 	nm_time_compute(d->timing, out, c, d->engine, hidden);
 	if (out->shifted)
 		hold_all_banks(out);

@@ -92,8 +92,6 @@ static int decode_quantize_mx(struct body *b)
 	struct nm_reach de, se, scales;
 	int ret;
 
-	if (b->d->arch < NEURON_ARCH_V4)
-		return nm_decode_fault(b->d, EXI_FAULT_BAD_OPCODE, b->inst->opcode, b->d->engine);
 	ret = no_ops(b, false, false)				  ?:
 		      expect_zero(b, &in->src1, sizeof(in->src1)) ?:
 		      only_scales(b)				  ?:

@@ -114,7 +114,7 @@ int nm_decode_reg(struct nm_decoder *d, const struct isa_inst *in, struct nm_reg
 	if (uses->target) {
 		d->program->branches = true;
 		/* What is loaded next need not come behind the product before it in the stream. */
-		d->matmul_cycles = 0;
+		nm_forget_products(d);
 	}
 	return uses->place ? take_place(d, r, reg) : 0;
 }

@@ -74,7 +74,7 @@ static int take_shifts(struct body *b, struct nm_shifts *s)
 /* Which bank of PSUM a moved operand is in is not known when the instruction asks for it: all of them. */
 static void hold_all_banks(struct nm_inst *out)
 {
-	const uint16_t banks = ((1u << ISA_PSUM_BANKS) - 1) << NM_PORT_PSUM(0);
+	const uint32_t banks = ((1u << ISA_PSUM_BANKS) - 1) << NM_PORT_PSUM(0);
 
 	if (out->ports & banks)
 		out->ports |= banks;

@@ -59,6 +59,53 @@ static int take_columns(struct body *b, uint32_t n_max)
 	return 0;
 }
 
+/* Rows or columns of the array, as op0 or op1 names them: the first and how many, of ISA_ARRAY_QUANTUM. */
+static int take_part(struct body *b, unsigned int part, unsigned int *first, unsigned int *n)
+{
+	const unsigned int least = b->d->arch < NEURON_ARCH_V3 ? 2 : 1;
+
+	*first = ISA_ARRAY_FIRST(part) / ISA_ARRAY_QUANTUM;
+	*n = ISA_ARRAY_SIZE(part) / ISA_ARRAY_QUANTUM;
+	if (part == ISA_ARRAY_ALL)
+		*n = ISA_ARRAY_PARTS;
+	else if (*n < least || *n > 2 || *first % *n || *first >= ISA_ARRAY_PARTS)
+		return bad(b, part, ISA_ARRAY_PART(0, least * ISA_ARRAY_QUANTUM));
+	return 0;
+}
+
+/* nki.isa.nc_matmul, tile_position and tile_size: where in the array the stationary operand is. */
+static int take_array(struct body *b)
+{
+	const struct isa_compute *in = b->in;
+	unsigned int row, n_rows, column, n_columns;
+	int ret = take_part(b, in->rows, &row, &n_rows) ?:
+			  take_part(b, in->columns, &column, &n_columns);
+
+	if (ret)
+		return ret;
+	/* The columns of the array that many rows need are not divided. */
+	if (in->mode != ISA_MODE_NONE && in->columns != ISA_ARRAY_ALL)
+		return bad(b, in->columns, ISA_ARRAY_ALL);
+	for (unsigned int i = row; i < row + n_rows; i++)
+		b->c->array |=
+			(uint16_t)(((1u << n_columns) - 1) << (i * ISA_ARRAY_PARTS + column));
+	if (b->c->array != NM_ARRAY_ALL)
+		b->d->divided = true;
+	return 0;
+}
+
+/* A stationary operand is no larger than its part of the array. */
+static int check_array(struct body *b)
+{
+	const struct isa_compute *in = b->in;
+
+	if (in->rows != ISA_ARRAY_ALL && b->c->nparts > ISA_ARRAY_SIZE(in->rows))
+		return bad(b, b->c->nparts, ISA_ARRAY_SIZE(in->rows));
+	if (in->columns != ISA_ARRAY_ALL && b->c->columns > ISA_ARRAY_SIZE(in->columns))
+		return bad(b, b->c->columns, ISA_ARRAY_SIZE(in->columns));
+	return 0;
+}
+
 static int take_moving(struct body *b, uint32_t n_max)
 {
 	struct nm_compute *c = b->c;
@@ -66,7 +113,7 @@ static int take_moving(struct body *b, uint32_t n_max)
 	struct nm_reach extent;
 	int ret;
 
-	ret = no_ops(b, false, false)						 ?:
+	ret = no_axes(b)							 ?:
 		      expect_zero(b, &b->in->src1, sizeof(b->in->src1))		 ?:
 		      (b->mx ? only_scales(b) : take_scalars(b, false, false))	 ?:
 		      take_tile(b, &b->in->src0, SBUF, &c->src0, &c->n, &extent) ?:
@@ -111,40 +158,103 @@ static int take_result(struct body *b, unsigned int nparts, uint32_t n)
 static int decode_load_stationary(struct body *b)
 {
 	int ret = take_mode(b)				   ?:
+			  take_array(b)			   ?:
 			  take_moving(b, ISA_MATMUL_M_MAX) ?:
+			  check_array(b)		   ?:
 			  check_factor(b)		   ?:
 			  expect_zero(b, &b->in->dst, sizeof(b->in->dst));
 
 	if (ret)
 		return ret;
-	b->d->load_k = b->c->nparts;
-	b->d->load_m = b->c->columns;
-	b->d->load_mode = b->in->mode;
-	b->d->load_dtype = b->in->src0.dtype;
 	/* nki.isa.nc_matmul_mx */
 	if (b->mx && b->c->columns % 2)
 		return bad(b, b->c->columns, 2);
 	return 0;
 }
 
+/* What the stream has loaded from here on: nothing else where this is. */
+static void note_load(struct body *b)
+{
+	const struct nm_compute *c = b->c;
+	struct nm_load *load = b->d->load;
+
+	for (unsigned int i = 0; i < NM_ARRAY_PARTS; i++)
+		if (load[i].array & c->array)
+			load[i].array = 0;
+	load[nm_first_part(c->array)] = (struct nm_load){ .array = c->array,
+							  .k = c->nparts,
+							  .m = c->columns,
+							  .mode = b->in->mode,
+							  .dtype = b->in->src0.dtype };
+}
+
+/* The operand that is loaded in exactly these parts of the array, or NULL. */
+static struct nm_load *loaded(const struct body *b)
+{
+	struct nm_load *load = &b->d->load[nm_first_part(b->c->array)];
+
+	return load->array == b->c->array ? load : NULL;
+}
+
+/* nki.isa.nc_matmul: from trn3 on, bf16, too. */
+static int check_result_dtype(struct body *b)
+{
+	const unsigned int dtype = b->in->dst.dtype;
+
+	if (dtype == ISA_FP32 || (dtype == ISA_BF16 && b->d->arch >= NEURON_ARCH_V4))
+		return 0;
+	return bad(b, dtype, ISA_FP32);
+}
+
 static int decode_matmul(struct body *b)
 {
-	const unsigned int dtype = b->in->src0.dtype;
-	int ret = take_mode(b) ?: take_moving(b, ISA_MATMUL_N_MAX) ?: check_factor(b);
+	const unsigned int dtype = b->in->src0.dtype, result = b->in->dst.dtype;
+	const struct nm_load *load;
+	int ret =
+		take_mode(b)									  ?:
+			take_array(b)								  ?:
+			take_moving(b, result == ISA_BF16 ? ISA_MATMUL_N_BF16 : ISA_MATMUL_N_MAX) ?:
+			check_factor(b);
 
 	if (ret)
 		return ret;
-	if (b->d->load_k && b->in->mode != b->d->load_mode)
-		return bad(b, b->in->mode, b->d->load_mode);
-	/* Nothing loaded: load_k is 0, which no operand matches. */
-	if (b->in->src0.nparts != b->d->load_k)
-		return bad(b, b->in->src0.nparts, b->d->load_k);
-	if (nm_mixes_e4(b->d->load_dtype, dtype))
-		return bad(b, dtype, b->d->load_dtype);
-	if (b->in->dst.dtype != ISA_FP32)
-		return bad(b, b->in->dst.dtype, ISA_FP32);
-	b->c->load_m = (uint8_t)b->d->load_m;
-	return take_result(b, b->d->load_m, b->c->columns);
+	load = loaded(b);
+	if (load && b->in->mode != load->mode)
+		return bad(b, b->in->mode, load->mode);
+	if (!load || b->in->src0.nparts != load->k)
+		return bad(b, b->in->src0.nparts, load ? load->k : 0);
+	if (nm_mixes_e4(load->dtype, dtype))
+		return bad(b, dtype, load->dtype);
+	ret = check_result_dtype(b);
+	if (ret)
+		return ret;
+	b->c->load_m = (uint8_t)load->m;
+	return take_result(b, load->m, b->c->columns);
+}
+
+/*
+ * Cycles of a load that are hidden behind the product before it, on the same parts of the array; and
+ * what the next load can hide behind.
+ */
+static uint32_t hidden_cycles(struct body *b)
+{
+	const struct nm_compute *c = b->c;
+	struct nm_load *load;
+	uint32_t hidden;
+
+	switch (b->inst->opcode) {
+	case ISA_LOAD_STATIONARY:
+		load = loaded(b);
+		hidden = load ? load->matmul_cycles : 0;
+		note_load(b);
+		return hidden;
+	case ISA_MATMUL:
+		loaded(b)->matmul_cycles = nm_matmul_cycles(c->columns, c->src0.dtype == ISA_FP32);
+		return 0;
+	default:
+		nm_forget_products(b->d);
+		return 0;
+	}
 }
 
 static int decode_tensor_transpose(struct body *b)
@@ -152,7 +262,7 @@ static int decode_tensor_transpose(struct body *b)
 	int ret;
 
 	b->c->rows = 1;
-	ret = take_moving(b, ISA_PARTITIONS);
+	ret = no_ops(b, false, false) ?: take_moving(b, ISA_PARTITIONS);
 	if (ret)
 		return ret;
 	if (b->c->src0.bytes != 2 && b->c->src0.bytes != 4)

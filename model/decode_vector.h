@@ -289,7 +289,7 @@ static int take_reduced(struct body *b)
 	if (ret)
 		return ret;
 	if (!(flags & ISA_F_VEC1)) {
-		if (flags & ISA_F_ACCUM)
+		if (flags & (ISA_F_ACCUM | ISA_F_NEGATE))
 			return bad(b, flags, flags | ISA_F_VEC1);
 		return expect_zero(b, col, sizeof(*col));
 	}
@@ -334,6 +334,16 @@ static int decode_scalar_reduce(struct body *b)
 	if (!alu_cumulates(in->op1) || in->op1 == ISA_SUB)
 		return bad(b, in->op1, ISA_ADD);
 	return take_elementwise(b, true, false) ?:
+		       take_scalar(b, in->imm0, &in->vec0, b->inst->flags & ISA_F_VEC0, &b->c->s0) ?:
+		       take_reduced(b);
+}
+
+static int decode_exponential(struct body *b)
+{
+	const struct isa_compute *in = b->in;
+
+	return no_ops(b, false, false)			?:
+		       take_elementwise(b, true, false) ?:
 		       take_scalar(b, in->imm0, &in->vec0, b->inst->flags & ISA_F_VEC0, &b->c->s0) ?:
 		       take_reduced(b);
 }

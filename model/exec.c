@@ -31,8 +31,8 @@ static void unmap(void *p, size_t size)
 }
 
 #define STATIONARY_BYTES (sizeof(float) * NM_GEMM_K_MAX * ISA_MATMUL_M_MAX)
-#define MOVING_BYTES	 (sizeof(float) * NM_GEMM_K_MAX * ISA_MATMUL_N_MAX)
-#define PRODUCT_BYTES	 (sizeof(float) * ISA_MATMUL_M_MAX * ISA_MATMUL_N_MAX)
+#define MOVING_BYTES	 (sizeof(float) * NM_GEMM_K_MAX * NM_GEMM_N_MAX)
+#define PRODUCT_BYTES	 (sizeof(float) * ISA_MATMUL_M_MAX * NM_GEMM_N_MAX)
 #define BUFFER_BYTES	 (sizeof(uint64_t) * NM_TILE_ELEMS)
 
 bool nm_buffers_map(uint64_t *buffer[NM_BUFFERS])
@@ -64,7 +64,9 @@ int nm_exec_init(struct nm_exec *x)
 	ok = nm_buffers_map(x->buffer);
 	for (unsigned int s = ISA_SPACE_SBUF; s <= ISA_SPACE_PSUM; s++)
 		ok &= (x->mem[s] = map_zeroed(mem_bytes(s))) != NULL;
-	ok &= (x->stationary = map_zeroed(STATIONARY_BYTES)) != NULL;
+	/* Of each no more becomes resident than its part of the array needs. */
+	for (unsigned int i = 0; i < NM_ARRAY_PARTS; i++)
+		ok &= (x->load[i].packed = map_zeroed(STATIONARY_BYTES)) != NULL;
 	ok &= (x->moving = map_zeroed(MOVING_BYTES)) != NULL;
 	ok &= (x->product = map_zeroed(PRODUCT_BYTES)) != NULL;
 	ok &= (x->cumulative = calloc(ISA_PARTITIONS, sizeof(*x->cumulative))) != NULL;
@@ -81,7 +83,8 @@ void nm_exec_fini(struct nm_exec *x)
 	for (unsigned int s = ISA_SPACE_SBUF; s <= ISA_SPACE_PSUM; s++)
 		unmap(x->mem[s], mem_bytes(s));
 	nm_buffers_unmap(x->buffer);
-	unmap(x->stationary, STATIONARY_BYTES);
+	for (unsigned int i = 0; i < NM_ARRAY_PARTS; i++)
+		unmap(x->load[i].packed, STATIONARY_BYTES);
 	unmap(x->moving, MOVING_BYTES);
 	unmap(x->product, PRODUCT_BYTES);
 	free(x->cumulative);
@@ -91,8 +94,8 @@ void nm_exec_fini(struct nm_exec *x)
 
 void nm_exec_forget(struct nm_exec *x)
 {
-	x->load_k = x->load_m = 0;
-	x->load = (struct nm_stationary){ 0 };
+	for (unsigned int i = 0; i < NM_ARRAY_PARTS; i++)
+		x->load[i].array = 0;
 	memset(x->cumulative, 0, ISA_PARTITIONS * sizeof(*x->cumulative));
 }
 
@@ -146,6 +149,9 @@ static void execute(struct nm_exec *x, unsigned int opcode, const struct nm_comp
 		break;
 	case ISA_RANGE_SELECT:
 		nm_exec_range_select(x, c);
+		break;
+	case ISA_EXPONENTIAL:
+		nm_exec_exponential(x, c);
 		break;
 	case ISA_AFFINE_SELECT:
 		nm_exec_affine_select(x, c);

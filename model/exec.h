@@ -31,10 +31,14 @@ struct nm_slot {
 	uint64_t data; /* of an inline slot, which ptr points to */
 };
 
-/* What a MATMUL has to know of the stationary operand; zero: none is loaded. */
+/* A stationary operand, in parts of the array; array 0: none is loaded. */
 struct nm_stationary {
+	uint16_t array; /* NM_ARRAY_* */
 	uint8_t parts, rows; /* partitions, and rows of the operand in each */
 	uint8_t dtype;
+	bool pairs; /* packed is of pairs */
+	uint32_t k, m;
+	void *packed; /* [k][m] for the product; rows of a partition are a whole K apart */
 };
 
 /* Small enough to be copied: a thread that does a part of an instruction has one with its own buffers. */
@@ -43,12 +47,9 @@ struct nm_exec {
 	uint8_t *mem[2]; /* by ISA_SPACE_*: SBUF and PSUM with their pitches */
 	uint64_t *buffer[NM_BUFFERS]; /* scratch: NM_TILE_ELEMS elements of 8 bytes each */
 	const struct nm_pairs *pairs; /* NULL: this CPU has no products of bf16 */
-	void *stationary; /* [load_k][load_m], packed for the product; rows of a partition are a whole K apart */
+	struct nm_stationary load[NM_ARRAY_PARTS]; /* by the first part of the array that has it */
 	void *moving; /* [K][N] or pairs, when the operand cannot be used in place */
 	float *product; /* [M][N] */
-	uint32_t load_k, load_m;
-	struct nm_stationary load;
-	bool load_pairs; /* stationary is of pairs */
 	float *cumulative; /* last results of TENSOR_SCALAR_CUMULATIVE, by partition */
 	uint32_t (*random)[NM_RANDOM_WORDS]; /* generators, by partition */
 
@@ -160,6 +161,7 @@ void nm_exec_shuffle(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_select_reduce(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_scalar_reduce(struct nm_exec *x, const struct nm_compute *c);
 void nm_exec_range_select(struct nm_exec *x, const struct nm_compute *c);
+void nm_exec_exponential(struct nm_exec *x, const struct nm_compute *c);
 /* affine.c */
 void nm_exec_affine_select(struct nm_exec *x, const struct nm_compute *c);
 /* random.c; all generators as a launch begins with them */

@@ -53,7 +53,7 @@ void nm_mx_fetch(const struct nm_exec *x, const struct nm_compute *c, unsigned i
 {
 	const uint8_t *scale = scales_of(x, &c->scale, p);
 	const unsigned int n = c->columns, dtype = c->src0.dtype;
-	uint32_t raw[ISA_MATMUL_N_MAX];
+	uint32_t raw[NM_GEMM_N_MAX];
 
 	nm_fetch_bits(x, &c->src0, &c->nest, p, raw);
 	for (unsigned int r = 0; r < ISA_MX_ROWS; r++, rows += n) {

@@ -126,12 +126,25 @@ static void reduce_partition(struct nm_exec *x, const struct nm_compute *c, unsi
 	} while (nm_next(idx, c->nest.count, outer));
 }
 
+/* ISA_F_NEGATE: n packed results times -1. */
+static void negate(const struct nm_exec *x, const struct nm_compute *c, void *results, uint32_t n)
+{
+	const int8_t minus = -1;
+	uint64_t factor;
+
+	x->rows->load[c->ct][ISA_INT8](&factor, &minus, sizeof(minus), 1);
+	x->rows->ts[c->ct][ISA_MULT](results, results, &factor, n);
+}
+
 void nm_exec_reduce(struct nm_exec *x, const struct nm_compute *c)
 {
 	unsigned int outer = c->outer ? c->outer - 1u : 0;
 	uint32_t row = c->outer ? c->nest.count[outer] : 1;
 	ptrdiff_t step = c->outer ? c->dst.step[outer] : c->dst.bytes;
+	uint32_t n = 1;
 
+	for (unsigned int i = 0; i < c->outer; i++)
+		n *= c->nest.count[i];
 	for (unsigned int p = 0; p < c->nparts; p++) {
 		uint8_t *results = (uint8_t *)x->buffer[0];
 		uint8_t *dst = nm_operand_ptr(x, &c->dst, p);
@@ -139,6 +152,8 @@ void nm_exec_reduce(struct nm_exec *x, const struct nm_compute *c)
 
 		/* All results before the first is stored: dst may overlap src0. */
 		reduce_partition(x, c, p, results);
+		if (c->flags & ISA_F_NEGATE)
+			negate(x, c, results, n);
 		do {
 			x->rows->store[c->ct][c->dst.dtype](dst + nm_at(idx, c->dst.step, outer),
 							    step, results, row);
@@ -165,7 +180,8 @@ void nm_exec_partition_reduce(struct nm_exec *x, const struct nm_compute *c)
 			x->rows->load[c->ct][c->src0.dtype](to, src, c->src0.step[inner], row);
 			if (p)
 				x->rows->tt[c->ct][c->op0](acc + done, acc + done, to, row);
-			else if (c->op0 == ISA_LOGICAL_AND || c->op0 == ISA_LOGICAL_OR)
+			else if (c->op0 == ISA_LOGICAL_AND || c->op0 == ISA_LOGICAL_OR ||
+				 c->op0 == ISA_ABS_MAX || c->op0 == ISA_ABS_MIN)
 				x->rows->tt[c->ct][c->op0](to, to, to, row);
 		}
 		done += row * bytes;

@@ -169,7 +169,7 @@ static void print_step(FILE *f, const struct nm_chain *t, const struct step *s)
 		fprintf(f, "HBM, behind");
 		break;
 	case NM_WHY_PORT:
-		fprintf(f, "SBUF or PSUM, behind");
+		fprintf(f, "SBUF, PSUM or its part of the array, behind");
 		break;
 	default:
 		fprintf(f, "its engine, behind");

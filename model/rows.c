@@ -172,7 +172,9 @@ static void row_store_f32_hard_fp16(void *dst, ptrdiff_t step, const void *a, si
 	X(T, p, is_le)       \
 	X(T, p, logical_and) \
 	X(T, p, logical_or)  \
-	X(T, p, logical_xor)
+	X(T, p, logical_xor) \
+	X(T, p, abs_max)     \
+	X(T, p, abs_min)
 
 #define EACH_INTEGER(X, T, p) \
 	X(T, p, pow)          \
@@ -231,7 +233,8 @@ ROW(double, f64, pow)
 	[ISA_IS_EQ] = f##_##p##_is_eq, [ISA_IS_NE] = f##_##p##_is_ne,                                \
 	[ISA_IS_GT] = f##_##p##_is_gt, [ISA_IS_GE] = f##_##p##_is_ge, [ISA_IS_LT] = f##_##p##_is_lt, \
 	[ISA_IS_LE] = f##_##p##_is_le, [ISA_LOGICAL_AND] = f##_##p##_logical_and,                    \
-	[ISA_LOGICAL_OR] = f##_##p##_logical_or, [ISA_LOGICAL_XOR] = f##_##p##_logical_xor
+	[ISA_LOGICAL_OR] = f##_##p##_logical_or, [ISA_LOGICAL_XOR] = f##_##p##_logical_xor,          \
+	[ISA_ABS_MAX] = f##_##p##_abs_max, [ISA_ABS_MIN] = f##_##p##_abs_min
 
 #define INTEGER_TABLE(f, p)                                                                     \
 	COMMON_TABLE(f, p), [ISA_BIT_AND] = f##_##p##_bit_and, [ISA_BIT_OR] = f##_##p##_bit_or, \
@@ -285,7 +288,9 @@ ROW(double, f64, pow)
 	REDUCE(T, p, max, low)         \
 	REDUCE(T, p, min, high)        \
 	REDUCE(T, p, logical_and, 1)   \
-	REDUCE(T, p, logical_or, 0)
+	REDUCE(T, p, logical_or, 0)    \
+	REDUCE(T, p, abs_max, 0)       \
+	REDUCE(T, p, abs_min, high)
 
 REDUCE_COMMON(float, f32, -INFINITY, INFINITY)
 REDUCE_COMMON(double, f64, -(double)INFINITY, (double)INFINITY)
@@ -299,7 +304,8 @@ REDUCE(int64_t, i64, bit_or, 0)
 #define REDUCE_FLOAT_TABLE(f, p)                                                           \
 	[ISA_ADD] = f##_##p##_add, [ISA_MULT] = f##_##p##_mult, [ISA_MAX] = f##_##p##_max, \
 	[ISA_MIN] = f##_##p##_min, [ISA_LOGICAL_AND] = f##_##p##_logical_and,              \
-	[ISA_LOGICAL_OR] = f##_##p##_logical_or
+	[ISA_LOGICAL_OR] = f##_##p##_logical_or, [ISA_ABS_MAX] = f##_##p##_abs_max,        \
+	[ISA_ABS_MIN] = f##_##p##_abs_min
 
 #define REDUCE_INTEGER_TABLE(f, p) \
 	REDUCE_FLOAT_TABLE(f, p), [ISA_BIT_AND] = f##_##p##_bit_and, [ISA_BIT_OR] = f##_##p##_bit_or

@@ -23,6 +23,7 @@
 /* A product in parts of so many columns has no more panels than one in a whole, for any vectors. */
 #define NM_GEMM_PANEL 48
 #define NM_GEMM_K_MAX (ISA_MATMUL_K_MAX * ISA_MX_ROWS)
+#define NM_GEMM_N_MAX ISA_MATMUL_N_BF16
 
 typedef void (*nm_row2)(void *d, const void *a, const void *b, size_t n);
 

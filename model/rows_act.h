@@ -155,6 +155,8 @@ ACT_EXPR(trunc, truncf(x))
 #define SQRT_2_OVER_PI 0.79788456080286535588f
 #define RSQRT_2PI      0.39894228040143267794f
 #define GELU_CUBIC     0.044715f
+#define GELU_SIGMOID   1.702f
+#define TWO_RSQRT_PI   1.12837916709551257390f
 
 /* NaN passes through all of these. */
 static inline float at_least(float x, float low)
@@ -256,6 +258,9 @@ ACT_COMPOSED2(dgelu, erf_exponent(x *SQRT_HALF), expf, -0.5f * (x * x), expf,
 ACT_COMPOSED(dgelu_tanh, tanh_exponent(gelu_inner(x)), expf,
 	     dgelu_tanh(x, tanh_end(gelu_inner(x), t)))
 ACT_COMPOSED(dsilu, -x, expf, dsilu(x, t))
+ACT_COMPOSED(gelu_sigmoid, -(GELU_SIGMOID *x), expf, at_least(x, -SILU_LIMIT) / (1.0f + t))
+ACT_COMPOSED(dgelu_sigmoid, -(GELU_SIGMOID *x), expf, dsilu(GELU_SIGMOID *x, t))
+ACT_COMPOSED(derf, -(x *x), expf, ((void)x, TWO_RSQRT_PI *t))
 
 static void act_mish(float *d, const float *a, size_t n)
 {
@@ -271,38 +276,41 @@ static void act_mish(float *d, const float *a, size_t n)
 	}
 }
 
-#define ACT_TABLE                                      \
-	{                                              \
-		[ISA_ACT_COPY] = act_copy,             \
-		[ISA_ACT_EXP] = vec_expf,              \
-		[ISA_ACT_LN] = vec_logf,               \
-		[ISA_ACT_SQRT] = act_sqrt,             \
-		[ISA_ACT_RSQRT] = act_rsqrt,           \
-		[ISA_ACT_RECIPROCAL] = act_reciprocal, \
-		[ISA_ACT_SQUARE] = act_square,         \
-		[ISA_ACT_ABS] = act_abs,               \
-		[ISA_ACT_SIGN] = act_sign,             \
-		[ISA_ACT_RELU] = act_relu,             \
-		[ISA_ACT_SIGMOID] = act_sigmoid,       \
-		[ISA_ACT_TANH] = act_tanh,             \
-		[ISA_ACT_GELU] = act_gelu,             \
-		[ISA_ACT_GELU_TANH] = act_gelu_tanh,   \
-		[ISA_ACT_SILU] = act_silu,             \
-		[ISA_ACT_SOFTPLUS] = act_softplus,     \
-		[ISA_ACT_ERF] = act_erf,               \
-		[ISA_ACT_SIN] = vec_sinf,              \
-		[ISA_ACT_ARCTAN] = vec_atanf,          \
-		[ISA_ACT_DGELU] = act_dgelu,           \
-		[ISA_ACT_DGELU_TANH] = act_dgelu_tanh, \
-		[ISA_ACT_DSILU] = act_dsilu,           \
-		[ISA_ACT_FLOOR] = act_floor,           \
-		[ISA_ACT_CEIL] = act_ceil,             \
-		[ISA_ACT_ROUND] = act_round,           \
-		[ISA_ACT_TRUNC] = act_trunc,           \
-		[ISA_ACT_COS] = vec_cosf,              \
-		[ISA_ACT_LOG1P] = vec_log1pf,          \
-		[ISA_ACT_EXPM1] = vec_expm1f,          \
-		[ISA_ACT_MISH] = act_mish,             \
+#define ACT_TABLE                                            \
+	{                                                    \
+		[ISA_ACT_COPY] = act_copy,                   \
+		[ISA_ACT_EXP] = vec_expf,                    \
+		[ISA_ACT_LN] = vec_logf,                     \
+		[ISA_ACT_SQRT] = act_sqrt,                   \
+		[ISA_ACT_RSQRT] = act_rsqrt,                 \
+		[ISA_ACT_RECIPROCAL] = act_reciprocal,       \
+		[ISA_ACT_SQUARE] = act_square,               \
+		[ISA_ACT_ABS] = act_abs,                     \
+		[ISA_ACT_SIGN] = act_sign,                   \
+		[ISA_ACT_RELU] = act_relu,                   \
+		[ISA_ACT_SIGMOID] = act_sigmoid,             \
+		[ISA_ACT_TANH] = act_tanh,                   \
+		[ISA_ACT_GELU] = act_gelu,                   \
+		[ISA_ACT_GELU_TANH] = act_gelu_tanh,         \
+		[ISA_ACT_SILU] = act_silu,                   \
+		[ISA_ACT_SOFTPLUS] = act_softplus,           \
+		[ISA_ACT_ERF] = act_erf,                     \
+		[ISA_ACT_SIN] = vec_sinf,                    \
+		[ISA_ACT_ARCTAN] = vec_atanf,                \
+		[ISA_ACT_DGELU] = act_dgelu,                 \
+		[ISA_ACT_DGELU_TANH] = act_dgelu_tanh,       \
+		[ISA_ACT_DSILU] = act_dsilu,                 \
+		[ISA_ACT_FLOOR] = act_floor,                 \
+		[ISA_ACT_CEIL] = act_ceil,                   \
+		[ISA_ACT_ROUND] = act_round,                 \
+		[ISA_ACT_TRUNC] = act_trunc,                 \
+		[ISA_ACT_COS] = vec_cosf,                    \
+		[ISA_ACT_LOG1P] = vec_log1pf,                \
+		[ISA_ACT_EXPM1] = vec_expm1f,                \
+		[ISA_ACT_MISH] = act_mish,                   \
+		[ISA_ACT_GELU_SIGMOID] = act_gelu_sigmoid,   \
+		[ISA_ACT_DGELU_SIGMOID] = act_dgelu_sigmoid, \
+		[ISA_ACT_DERF] = act_derf,                   \
 	}
 
 #endif /* NM_ROWS_ACT_H */

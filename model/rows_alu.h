@@ -121,50 +121,79 @@ FLOAT_OPS(f64, double)
 		return a >> ((U)b < BITS ? (U)b : BITS - 1);                \
 	}
 
+/* Magnitudes; that of the least integer is itself. */
+static inline float f32_magnitude(float a)
+{
+	return fabsf(a);
+}
+
+static inline double f64_magnitude(double a)
+{
+	return fabs(a);
+}
+
+static inline int32_t i32_magnitude(int32_t a)
+{
+	return a < 0 ? (int32_t)(0 - (uint32_t)a) : a;
+}
+
+static inline int64_t i64_magnitude(int64_t a)
+{
+	return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;
+}
+
 SIGNED_OPS(i32, int32_t, uint32_t, 32)
 SIGNED_OPS(i64, int64_t, uint64_t, 64)
 
-#define COMMON_OPS(p, T)                          \
-	static inline T p##_is_eq(T a, T b)       \
-	{                                         \
-		return a == b;                    \
-	}                                         \
-	static inline T p##_is_ne(T a, T b)       \
-	{                                         \
-		return a != b;                    \
-	}                                         \
-	static inline T p##_is_gt(T a, T b)       \
-	{                                         \
-		return a > b;                     \
-	}                                         \
-	static inline T p##_is_ge(T a, T b)       \
-	{                                         \
-		return a >= b;                    \
-	}                                         \
-	static inline T p##_is_lt(T a, T b)       \
-	{                                         \
-		return a < b;                     \
-	}                                         \
-	static inline T p##_is_le(T a, T b)       \
-	{                                         \
-		return a <= b;                    \
-	}                                         \
-	static inline T p##_logical_and(T a, T b) \
-	{                                         \
-		return (a != 0) & (b != 0);       \
-	}                                         \
-	static inline T p##_logical_or(T a, T b)  \
-	{                                         \
-		return (a != 0) | (b != 0);       \
-	}                                         \
-	static inline T p##_logical_xor(T a, T b) \
-	{                                         \
-		return (a != 0) ^ (b != 0);       \
-	}                                         \
-	static inline T p##_bypass(T a, T b)      \
-	{                                         \
-		(void)b;                          \
-		return a;                         \
+#define COMMON_OPS(p, T)                                            \
+	static inline T p##_abs_max(T a, T b)                       \
+	{                                                           \
+		return p##_max(p##_magnitude(a), p##_magnitude(b)); \
+	}                                                           \
+	static inline T p##_abs_min(T a, T b)                       \
+	{                                                           \
+		return p##_min(p##_magnitude(a), p##_magnitude(b)); \
+	}                                                           \
+	static inline T p##_is_eq(T a, T b)                         \
+	{                                                           \
+		return a == b;                                      \
+	}                                                           \
+	static inline T p##_is_ne(T a, T b)                         \
+	{                                                           \
+		return a != b;                                      \
+	}                                                           \
+	static inline T p##_is_gt(T a, T b)                         \
+	{                                                           \
+		return a > b;                                       \
+	}                                                           \
+	static inline T p##_is_ge(T a, T b)                         \
+	{                                                           \
+		return a >= b;                                      \
+	}                                                           \
+	static inline T p##_is_lt(T a, T b)                         \
+	{                                                           \
+		return a < b;                                       \
+	}                                                           \
+	static inline T p##_is_le(T a, T b)                         \
+	{                                                           \
+		return a <= b;                                      \
+	}                                                           \
+	static inline T p##_logical_and(T a, T b)                   \
+	{                                                           \
+		return (a != 0) & (b != 0);                         \
+	}                                                           \
+	static inline T p##_logical_or(T a, T b)                    \
+	{                                                           \
+		return (a != 0) | (b != 0);                         \
+	}                                                           \
+	static inline T p##_logical_xor(T a, T b)                   \
+	{                                                           \
+		return (a != 0) ^ (b != 0);                         \
+	}                                                           \
+	static inline T p##_bypass(T a, T b)                        \
+	{                                                           \
+		(void)b;                                            \
+		return a;                                           \
 	}
 
 COMMON_OPS(f32, float)

@@ -20,6 +20,8 @@ static void finish(const struct nm_exec *x, const struct nm_compute *c, unsigned
 		x->rows->load[c->ct][o->dtype](&before, nm_operand_ptr(x, o, p), 0, 1);
 		x->rows->tt[c->ct][op](lanes, &before, lanes, 1);
 	}
+	if (c->flags & ISA_F_NEGATE)
+		lanes[0] = -lanes[0];
 	nm_put(x, c->ct, &c->dst, &c->nest, p, row);
 	x->rows->store[c->ct][o->dtype](nm_operand_ptr(x, o, p), 0, lanes, 1);
 }
@@ -53,6 +55,20 @@ void nm_exec_scalar_reduce(struct nm_exec *x, const struct nm_compute *c)
 		(c->flags & ISA_F_REV0 ? x->rows->st : x->rows->ts)[c->ct][c->op0](row, row, &s0,
 										   c->n);
 		finish(x, c, c->op1, p, row);
+	}
+}
+
+void nm_exec_exponential(struct nm_exec *x, const struct nm_compute *c)
+{
+	float *row = (float *)x->buffer[0];
+
+	for (unsigned int p = 0; p < c->nparts; p++) {
+		uint64_t s0 = nm_scalar_value(x, c, &c->s0, p);
+
+		nm_fetch(x, c->ct, &c->src0, &c->nest, p, row);
+		x->rows->ts[c->ct][ISA_SUB](row, row, &s0, c->n);
+		x->rows->act[ISA_ACT_EXP](row, row, c->n);
+		finish(x, c, ISA_ADD, p, row);
 	}
 }
 

@@ -382,17 +382,19 @@ static void compute(struct nm_sim *s, unsigned int engine, const struct nm_inst 
  */
 static bool check_stationary(struct nm_sim *s, unsigned int engine, const struct nm_compute *c)
 {
-	const struct nm_stationary *load = &s->exec.load;
+	const struct nm_stationary *load = &s->exec.load[nm_first_part(c->array)];
+	const bool loaded = load->array == c->array;
 	uint32_t pc = s->seq[engine].pc;
 
-	if (load->parts && load->rows != c->rows)
+	if (loaded && load->rows != c->rows)
 		return fault(s, EXI_FAULT_BAD_OPERAND, engine, pc, c->rows, load->rows);
-	if (load->parts != c->nparts)
-		return fault(s, EXI_FAULT_BAD_OPERAND, engine, pc, c->nparts, load->parts);
+	if (!loaded || load->parts != c->nparts)
+		return fault(s, EXI_FAULT_BAD_OPERAND, engine, pc, c->nparts,
+			     loaded ? load->parts : 0);
 	if (nm_mixes_e4(load->dtype, c->src0.dtype))
 		return fault(s, EXI_FAULT_BAD_OPERAND, engine, pc, c->src0.dtype, load->dtype);
-	if (s->exec.load_m != c->load_m)
-		return fault(s, EXI_FAULT_BAD_OPERAND, engine, pc, c->load_m, s->exec.load_m);
+	if (load->m != c->load_m)
+		return fault(s, EXI_FAULT_BAD_OPERAND, engine, pc, c->load_m, load->m);
 	return true;
 }
 
@@ -441,13 +443,36 @@ fault:
 	return false;
 }
 
+/*
+ * An instruction on parts of the array, from start on, of which these are busy for so long. Several are under way
+ * at a time; their effects become visible in their order, as those of every engine do. Returns when its are.
+ */
+static uint64_t take_array(struct nm_sim *s, const struct nm_inst *inst, uint64_t start,
+			   uint64_t busy)
+{
+	uint64_t done = start + busy, from = start > s->array_ps ? start : s->array_ps;
+
+	if (done > from) {
+		s->result->busy_ps[ISA_TENSOR] += done - from;
+		s->array_ps = done;
+	}
+	if (done + inst->latency_ps > s->array_end_ps)
+		s->array_end_ps = done + inst->latency_ps;
+	return s->array_end_ps;
+}
+
+static uint64_t at_clock(const struct nm_sim *s, uint64_t ps)
+{
+	return __builtin_expect(s->clock != 100, 0) ? ps * 100 / s->clock : ps;
+}
+
 /* Starts the instruction of a ready engine. False: the launch ends. */
 static bool issue(struct nm_sim *s, unsigned int engine)
 {
 	const struct nm_stream *stream = &s->program->stream[engine];
 	struct nm_sequencer *seq = &s->seq[engine];
 	const struct nm_inst *inst = &stream->inst[seq->pc];
-	uint64_t start = seq->ready_ps, busy = inst->busy_ps, begin = start, end;
+	uint64_t start = seq->ready_ps, busy = inst->busy_ps, begin = start, end, held;
 	uint32_t next = nm_reg_step(inst, seq->pc, seq->reg);
 	struct nm_event ev = { .inst = inst, .pc = seq->pc, .engine = (uint8_t)engine };
 	uint32_t node = NM_NODE_NONE;
@@ -457,22 +482,26 @@ static bool issue(struct nm_sim *s, unsigned int engine)
 		return false;
 	if (next != seq->pc + 1)
 		busy += inst->taken_ps;
-	if (__builtin_expect(s->clock != 100, 0))
-		busy = busy * 100 / s->clock;
-	seq->free_ps = start + busy;
-	s->result->busy_ps[engine] += busy;
+	busy = at_clock(s, busy);
+	seq->free_ps = held = start + busy;
+	if (__builtin_expect(inst->array_ps != 0, 0)) {
+		held = start + at_clock(s, inst->array_ps);
+		end = take_array(s, inst, start, held - start);
+	} else {
+		s->result->busy_ps[engine] += busy;
+		end = seq->free_ps + inst->latency_ps;
+	}
 	if (isa_is_dma(inst->opcode)) {
 		turn = schedule_dma(s, inst->dma, seq->free_ps);
 		begin = turn.start_ps;
 		end = turn.last_ps + nm_dma_end_ps;
 	} else {
-		end = seq->free_ps + inst->latency_ps;
 		s->result->insts[engine]++;
 	}
 	if (chained(s))
 		node = chain_issue(s, engine, inst, start, end, &turn);
 	for (unsigned int ports = inst->ports; ports; ports &= ports - 1)
-		take_port(s, (unsigned int)__builtin_ctz(ports), seq->free_ps, node);
+		take_port(s, (unsigned int)__builtin_ctz(ports), held, node);
 	ev.ps = end;
 	ev.node = node;
 	if (inst->n_updates || inst->notify || isa_is_dma(inst->opcode))
@@ -644,6 +673,7 @@ void nm_sim_run(struct nm_sim *s, const struct nm_program *program, uint64_t sta
 	memset(s->engine_ps, 0, sizeof(s->engine_ps));
 	memset(s->port_ps, 0, sizeof(s->port_ps));
 	s->hbm_ps = 0;
+	s->array_ps = s->array_end_ps = 0;
 	if (program->random)
 		nm_random_reset(&s->exec);
 	if (program->branches)

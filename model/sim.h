@@ -93,6 +93,8 @@ struct nm_sim {
 	uint64_t queue_ps[ISA_DMA_QUEUES]; /* last byte of the queue's last transfer */
 	uint64_t engine_ps[NM_DMA_ENGINES]; /* DMA engine is free */
 	uint64_t port_ps[NM_PORTS]; /* shared access is free */
+	/* Of products on parts of the array: the last one is done, and its effects are visible. */
+	uint64_t array_ps, array_end_ps;
 	unsigned int next_engine;
 	uint64_t order;
 	unsigned int n_events;

@@ -8,13 +8,13 @@
 /* --- the stationary operand -------------------------------------------------------------- */
 
 /* A row of the stationary operand, of 4-byte elements, to its place. */
-static void pack(struct nm_exec *x, const void *row, unsigned int k, unsigned int n_k)
+static void pack(struct nm_stationary *s, const void *row, unsigned int k, unsigned int n_k)
 {
 	const size_t block = NM_GEMM_PACK * sizeof(float);
-	uint8_t *out = (uint8_t *)x->stationary + k * block;
+	uint8_t *out = (uint8_t *)s->packed + k * block;
 	const uint8_t *in = row;
 
-	for (unsigned int m = 0; m < x->load_m; m += NM_GEMM_PACK, in += block)
+	for (unsigned int m = 0; m < s->m; m += NM_GEMM_PACK, in += block)
 		memcpy(out + (size_t)m / NM_GEMM_PACK * n_k * block, in, block);
 }
 
@@ -22,7 +22,7 @@ static void pack(struct nm_exec *x, const void *row, unsigned int k, unsigned in
 static bool fetch_pairs(const struct nm_exec *x, const struct nm_compute *c, unsigned int k,
 			uint32_t *out)
 {
-	uint16_t even[ISA_MATMUL_N_MAX], odd[ISA_MATMUL_N_MAX];
+	uint16_t even[NM_GEMM_N_MAX], odd[NM_GEMM_N_MAX];
 	bool last = k + 1u == c->nparts;
 
 	nm_fetch_bits(x, &c->src0, &c->nest, k, even);
@@ -32,14 +32,14 @@ static bool fetch_pairs(const struct nm_exec *x, const struct nm_compute *c, uns
 }
 
 /* False: they can't be pairs. */
-static bool load_pairs(struct nm_exec *x, const struct nm_compute *c)
+static bool load_pairs(const struct nm_exec *x, const struct nm_compute *c, struct nm_stationary *s)
 {
 	uint32_t row[ISA_MATMUL_M_MAX] = { 0 };
 
 	for (unsigned int k = 0; k < c->nparts; k += 2) {
 		if (!fetch_pairs(x, c, k, row))
 			return false;
-		pack(x, row, k / 2, (c->nparts + 1u) / 2);
+		pack(s, row, k / 2, (c->nparts + 1u) / 2);
 	}
 	return true;
 }
@@ -57,33 +57,40 @@ static void fetch_rows(const struct nm_exec *x, const struct nm_compute *c, unsi
 void nm_exec_load_stationary(struct nm_exec *x, const struct nm_compute *c)
 {
 	float row[ISA_MATMUL_M_MAX * ISA_MX_ROWS + NM_GEMM_PACK] = { 0 };
+	struct nm_stationary *s = &x->load[nm_first_part(c->array)];
 
-	x->load = (struct nm_stationary){ c->nparts, c->rows, c->src0.dtype };
-	x->load_k = c->nparts * c->rows;
-	x->load_m = c->columns;
-	x->load_pairs = x->pairs && c->src0.dtype == ISA_BF16 && load_pairs(x, c);
-	for (unsigned int k = 0; k < c->nparts && !x->load_pairs; k++) {
+	for (unsigned int i = 0; i < NM_ARRAY_PARTS; i++)
+		if (x->load[i].array & c->array)
+			x->load[i].array = 0;
+	s->array = c->array;
+	s->parts = c->nparts;
+	s->rows = c->rows;
+	s->dtype = c->src0.dtype;
+	s->k = (uint32_t)c->nparts * c->rows;
+	s->m = c->columns;
+	s->pairs = x->pairs && c->src0.dtype == ISA_BF16 && load_pairs(x, c, s);
+	for (unsigned int k = 0; k < c->nparts && !s->pairs; k++) {
 		fetch_rows(x, c, k, row);
 		for (unsigned int r = 0; r < c->rows; r++)
-			pack(x, row + r * x->load_m, r * c->nparts + k, x->load_k);
+			pack(s, row + r * s->m, r * c->nparts + k, s->k);
 	}
 }
 
 /* Makes fp32 of the stationary operand's pairs. */
-static void unpair(struct nm_exec *x)
+static void unpair(const struct nm_exec *x, struct nm_stationary *s)
 {
-	const unsigned int pairs = (x->load_k + 1) / 2, blocks = (x->load_m - 1) / NM_GEMM_PACK + 1;
-	uint32_t *out = x->stationary, *in = (uint32_t *)x->buffer[0];
+	const unsigned int pairs = (s->k + 1) / 2, blocks = (s->m - 1) / NM_GEMM_PACK + 1;
+	uint32_t *out = s->packed, *in = (uint32_t *)x->buffer[0];
 
 	memcpy(in, out, sizeof(*in) * pairs * blocks * NM_GEMM_PACK);
 	for (unsigned int b = 0; b < blocks; b++)
-		for (unsigned int k = 0; k < x->load_k; k++)
+		for (unsigned int k = 0; k < s->k; k++)
 			for (unsigned int i = 0; i < NM_GEMM_PACK; i++) {
 				uint32_t pair = in[(b * pairs + k / 2) * NM_GEMM_PACK + i];
 
 				*out++ = k % 2 ? pair << 16 : pair & 0xffff0000u;
 			}
-	x->load_pairs = false;
+	s->pairs = false;
 }
 
 /* --- products ----------------------------------------------------------------------------- */
@@ -93,8 +100,9 @@ static void unpair(struct nm_exec *x)
 
 /* A product that threads share by columns: each makes of the moving operand what it uses itself. */
 struct product {
-	struct nm_exec *x;
+	const struct nm_exec *x;
 	const struct nm_compute *c;
+	struct nm_stationary *s;
 	unsigned int n; /* columns */
 	unsigned int parts;
 	bool pairs;
@@ -127,11 +135,11 @@ static bool make_pairs(const struct product *p, unsigned int from, unsigned int 
 	const struct nm_operand *o = &p->c->src0;
 	uint32_t *out = (uint32_t *)x->moving + from;
 
-	for (unsigned int k = 0; k < x->load_k; k += 2, out += p->c->n) {
+	for (unsigned int k = 0; k < p->s->k; k += 2, out += p->c->n) {
 		const uint16_t *even = (const uint16_t *)nm_operand_ptr(x, o, k) + from;
 		const uint16_t *odd = NULL;
 
-		if (k + 1 < x->load_k)
+		if (k + 1 < p->s->k)
 			odd = (const uint16_t *)nm_operand_ptr(x, o, k + 1) + from;
 		if (!x->pairs->make(out, even, odd, to - from))
 			return false;
@@ -142,7 +150,7 @@ static bool make_pairs(const struct product *p, unsigned int from, unsigned int 
 /* The same of an operand whose elements lie anyhow. */
 static bool gather_pairs(const struct product *p)
 {
-	for (unsigned int k = 0; k < p->x->load_k; k += 2)
+	for (unsigned int k = 0; k < p->s->k; k += 2)
 		if (!fetch_pairs(p->x, p->c, k, (uint32_t *)p->x->moving + k / 2 * p->c->n))
 			return false;
 	return true;
@@ -151,7 +159,7 @@ static bool gather_pairs(const struct product *p)
 /* The moving operand of several rows a partition as fp32, in the order of the stationary one. */
 static void gather_rows(const struct product *p)
 {
-	float rows[ISA_MATMUL_N_MAX * ISA_MX_ROWS];
+	float rows[NM_GEMM_N_MAX * ISA_MX_ROWS];
 	const struct nm_compute *c = p->c;
 	float *out = p->x->moving;
 
@@ -166,11 +174,11 @@ static void gather_rows(const struct product *p)
 /* The moving operand as fp32, where it lies if it can be used there. */
 static void take_fp32(struct product *p)
 {
-	struct nm_exec *x = p->x;
+	const struct nm_exec *x = p->x;
 	const struct nm_compute *c = p->c;
 
-	if (x->load_pairs)
-		unpair(x);
+	if (p->s->pairs)
+		unpair(x, p->s);
 	p->pairs = false;
 	p->made = true;
 	if (c->src0.dtype == ISA_FP32 && is_packed(c, sizeof(float))) {
@@ -182,7 +190,7 @@ static void take_fp32(struct product *p)
 		gather_rows(p);
 		return;
 	}
-	for (unsigned int k = 0; k < x->load_k; k++)
+	for (unsigned int k = 0; k < p->s->k; k++)
 		nm_fetch(x, ISA_CT_F32, &c->src0, &c->nest, k,
 			 (float *)x->moving + (size_t)k * c->n);
 }
@@ -201,47 +209,39 @@ static void multiply(void *arg, unsigned int part, uint64_t *const *buffer)
 		return;
 	}
 	(p->pairs ? x->pairs->gemm :
-		    x->rows->gemm)(p->result + from, p->result_pitch, x->stationary,
-				   (const float *)p->moving + from, p->pitch, x->load_m, to - from,
-				   p->pairs ? (x->load_k + 1) / 2 : x->load_k, p->accumulate);
+		    x->rows->gemm)(p->result + from, p->result_pitch, p->s->packed,
+				   (const float *)p->moving + from, p->pitch, p->s->m, to - from,
+				   p->pairs ? (p->s->k + 1) / 2 : p->s->k, p->accumulate);
 }
 
-/* Adds or stores row m of the product to dst, whose elements are not packed. */
+/* Adds or stores row m of the product to dst, whose elements are not packed or not fp32. */
 static void put_row(const struct nm_exec *x, const struct nm_compute *c, unsigned int m)
 {
-	unsigned int inner = c->dst_nest.ndim - 1u;
-	uint32_t row = c->dst_nest.count[inner];
-	bool accumulate = c->flags & ISA_F_ACCUM;
-	const float *in = x->product + (size_t)m * c->columns;
-	uint8_t *dst = nm_operand_ptr(x, &c->dst, m);
-	uint32_t idx[ISA_TILE_DIMS] = { 0 };
+	float *row = x->product + (size_t)m * c->columns, *before = (float *)x->buffer[0];
 
-	do {
-		uint8_t *out = dst + nm_at(idx, c->dst.step, inner);
-
-		for (uint32_t i = 0; i < row; i++, out += c->dst.step[inner]) {
-			float old;
-
-			memcpy(&old, out, sizeof(old));
-			old = accumulate ? old + *in : *in;
-			memcpy(out, &old, sizeof(old));
-			in++;
-		}
-	} while (nm_next(idx, c->dst_nest.count, inner));
+	if (c->flags & ISA_F_ACCUM) {
+		nm_fetch(x, ISA_CT_F32, &c->dst, &c->dst_nest, m, before);
+		x->rows->tt[ISA_CT_F32][ISA_ADD](row, before, row, c->columns);
+	}
+	nm_put(x, ISA_CT_F32, &c->dst, &c->dst_nest, m, row);
 }
 
 void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c)
 {
-	bool direct = c->dst_nest.ndim == 1 && c->dst.step[0] == sizeof(float);
-	struct product p = { .x = x, .c = c, .n = c->columns, .parts = 1, .moving = x->moving };
+	struct nm_stationary *s = &x->load[nm_first_part(c->array)];
+	bool direct = c->dst_nest.ndim == 1 && c->dst.dtype == ISA_FP32 &&
+		      c->dst.step[0] == sizeof(float);
+	struct product p = {
+		.x = x, .c = c, .s = s, .n = c->columns, .parts = 1, .moving = x->moving
+	};
 
 	p.pitch = p.n;
-	if ((size_t)x->load_k * x->load_m * p.n >= DIVIDE_MACS)
+	if ((size_t)s->k * s->m * p.n >= DIVIDE_MACS)
 		p.parts = nm_team_threads();
 	p.result = direct ? (float *)nm_operand_ptr(x, &c->dst, 0) : x->product;
 	p.result_pitch = direct ? NM_PSUM_PITCH / (ptrdiff_t)sizeof(float) : p.n;
 	p.accumulate = direct && c->flags & ISA_F_ACCUM;
-	p.pairs = x->load_pairs && c->src0.dtype == ISA_BF16;
+	p.pairs = s->pairs && c->src0.dtype == ISA_BF16;
 	if (p.pairs && !is_packed(c, sizeof(uint16_t)))
 		p.pairs = p.made = gather_pairs(&p);
 	if (!p.pairs)
@@ -254,7 +254,7 @@ void nm_exec_matmul(struct nm_exec *x, const struct nm_compute *c)
 			take_fp32(&p);
 		multiply(&p, part, NULL);
 	}
-	for (unsigned int m = 0; m < x->load_m && !direct; m++)
+	for (unsigned int m = 0; m < s->m && !direct; m++)
 		put_row(x, c, m);
 }
 

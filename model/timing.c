@@ -276,7 +276,7 @@ static uint64_t gpsimd_cycles(const struct nm_inst *inst, const struct nm_comput
 	return cycles;
 }
 
-static uint16_t operand_ports(const struct nm_timing *t, const struct nm_operand *o,
+static uint32_t operand_ports(const struct nm_timing *t, const struct nm_operand *o,
 			      unsigned int engine)
 {
 	if (!o->bytes)
@@ -292,7 +292,7 @@ static uint16_t operand_ports(const struct nm_timing *t, const struct nm_operand
 
 /* NKI Trainium/Inferentia2 guide: vector and gpsimd do not use SBUF at one time, nor vector and
  * scalar PSUM; Trainium2 guide: they do, but for scalar and vector in one bank. */
-static uint16_t ports_of(const struct nm_timing *t, const struct nm_compute *c, unsigned int engine)
+static uint32_t ports_of(const struct nm_timing *t, const struct nm_compute *c, unsigned int engine)
 {
 	return operand_ports(t, &c->dst, engine) | operand_ports(t, &c->src0, engine) |
 	       operand_ports(t, &c->src1, engine);
@@ -314,6 +314,20 @@ static void time_tensor(const struct nm_timing *t, struct nm_inst *inst, const s
 	/* The array is pipelined: its latency delays effects, not the next one. */
 	inst->busy_ps = cycles_ps(t, cycles + 1, ISA_TENSOR);
 	inst->latency_ps = cycles_ps(t, ACCESS_CYCLES, ISA_TENSOR);
+}
+
+/*
+ * nki.isa.nc_matmul: products on parts of the array run at the same time. No page says how close they follow each
+ * other: assumed, as close as products on the whole of it, whose least interval is taken for that of the issue.
+ */
+void nm_time_array(const struct nm_timing *t, struct nm_inst *inst, uint16_t array)
+{
+	const uint64_t issue = cycles_ps(t, MATMUL_CYCLES_MIN + 1, ISA_TENSOR);
+
+	inst->ports |= (uint32_t)array << NM_PORT_ARRAY(0);
+	inst->array_ps = inst->busy_ps;
+	if (array != NM_ARRAY_ALL && inst->busy_ps > issue)
+		inst->busy_ps = issue;
 }
 
 void nm_time_compute(const struct nm_timing *t, struct nm_inst *inst, const struct nm_compute *c,

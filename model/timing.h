@@ -14,10 +14,12 @@
 #define NM_DMA_ENGINES 16
 
 /* What engines hold against each other while an instruction runs: the port of SBUF that vector and
- * gpsimd share, and each bank of PSUM for vector and scalar. */
-#define NM_PORTS	   (1 + ISA_PSUM_BANKS)
+ * gpsimd share, and each bank of PSUM for vector and scalar; what products hold against each other: parts of the
+ * tensor array. */
+#define NM_PORTS	   (1 + ISA_PSUM_BANKS + NM_ARRAY_PARTS)
 #define NM_PORT_SBUF	   0
 #define NM_PORT_PSUM(bank) (1 + (bank))
+#define NM_PORT_ARRAY(i)   (1 + ISA_PSUM_BANKS + (i))
 
 /* Figures of a generation; times in cycles are of the engine's clock. */
 struct nm_timing {
@@ -70,7 +72,10 @@ uint64_t nm_hbm_ps(const struct nm_timing *t, uint64_t bytes, unsigned int cores
 /* Time that a descriptor of a UDMA copy takes its engine. */
 uint64_t nm_udma_ps(const struct nm_timing *t, uint64_t bytes);
 
-/* Cycles that a MATMUL keeps the array busy. */
+/* Cycles that a MATMUL keeps the array, or its parts of it, busy. */
 uint32_t nm_matmul_cycles(uint32_t columns, bool fp32);
+
+/* Makes an instruction of the tensor engine hold parts of the array, in a stream with products on parts. */
+void nm_time_array(const struct nm_timing *t, struct nm_inst *inst, uint16_t array);
 
 #endif /* NM_TIMING_H */

@@ -136,6 +136,12 @@ static double want(unsigned int act, double x)
 		return log1p(x);
 	case ISA_ACT_EXPM1:
 		return expm1(x);
+	case ISA_ACT_GELU_SIGMOID:
+		return x < -1e3 ? -0.0 : x * sigmoid(1.702 * x);
+	case ISA_ACT_DGELU_SIGMOID:
+		return dsilu(1.702 * x);
+	case ISA_ACT_DERF:
+		return M_2_SQRTPI * exp(-x * x);
 	default:
 		return x < -1e3 ? -0.0 : x * tanh(softplus(x));
 	}
@@ -173,12 +179,15 @@ static void limits(unsigned int act, double *ulps, double *relative)
 		break;
 	case ISA_ACT_GELU:
 	case ISA_ACT_GELU_TANH:
+	case ISA_ACT_GELU_SIGMOID:
 		*ulps = 4;
 		*relative = 2;
 		break;
 	case ISA_ACT_DGELU:
 	case ISA_ACT_DGELU_TANH:
 	case ISA_ACT_DSILU:
+	case ISA_ACT_DGELU_SIGMOID:
+	case ISA_ACT_DERF:
 		*ulps = 4;
 		*relative = 32; /* of numbers around 1 */
 		break;
@@ -197,6 +206,12 @@ static double ulp(double x)
 	return ldexp(1, e - 24);
 }
 
+static bool is_derivative(unsigned int act)
+{
+	return (act >= ISA_ACT_DGELU && act <= ISA_ACT_DSILU) || act == ISA_ACT_DGELU_SIGMOID ||
+	       act == ISA_ACT_DERF;
+}
+
 static void check(unsigned int act, float x, float got)
 {
 	double w = want(act, (double)x), error = fabs((double)got - w), ulps, relative, scale;
@@ -209,7 +224,7 @@ static void check(unsigned int act, float x, float got)
 	if ((float)w == got)
 		return;
 	limits(act, &ulps, &relative);
-	scale = act >= ISA_ACT_DGELU && act <= ISA_ACT_DSILU ? 1 : fabs((double)x);
+	scale = is_derivative(act) ? 1 : fabs((double)x);
 	if (isinf(got) && fabs(w) >= FLT_MAX)
 		return;
 	/* exp(-x) is infinite just before the quotient would be a subnormal number. */

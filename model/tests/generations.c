@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What engines have to share differs by generation; the rates themselves are bench/timing_check.c's.
+ * What engines have to share, and which instructions they have, differs by generation; the rates themselves are
+ * bench/timing_check.c's.
  */
 #include <math.h>
 
-#include "rig.h"
+#include "single.h"
 
 #define N 16384
 
@@ -123,12 +124,106 @@ static void sbuf_is_larger_on_v4(void **state)
 	}
 }
 
+/* --- instructions ------------------------------------------------------------------------------ */
+
+/* An instruction that the first generation to have it takes. */
+static struct isa_inst newer(unsigned int opcode, unsigned int engine)
+{
+	const uint32_t words = engine == ISA_VECTOR ? 24 : 6;
+	struct isa_inst in = { .opcode = (uint8_t)opcode };
+	struct isa_compute *c = &in.compute;
+
+	c->dst = asm_row(ISA_SPACE_SBUF, ISA_FP32, 0, 32, 0, 16);
+	c->src0 = asm_row(ISA_SPACE_SBUF, ISA_FP32, 0, 32, 4096, 16);
+	switch (opcode) {
+	case ISA_RNG:
+		c->compute_type = ISA_CT_I32;
+		c->dst.dtype = ISA_UINT32;
+		memset(&c->src0, 0, sizeof(c->src0));
+		break;
+	case ISA_RAND2:
+		c->imm1 = 0x3f800000;
+		memset(&c->src0, 0, sizeof(c->src0));
+		break;
+	case ISA_RAND_SET_STATE:
+	case ISA_RAND_GET_STATE:
+		c->compute_type = ISA_CT_BITS;
+		c->dst = c->src0 = asm_row(ISA_SPACE_SBUF, ISA_UINT32, 0, 32, 0, words);
+		memset(opcode == ISA_RAND_SET_STATE ? &c->dst : &c->src0, 0, sizeof(c->dst));
+		break;
+	case ISA_RANGE_SELECT:
+		c->op0 = c->op1 = ISA_IS_GE;
+		c->vec0 = c->vec1 = (struct isa_column){ .offset = 8192, .dtype = ISA_FP32 };
+		break;
+	case ISA_NONZERO_WITH_COUNT:
+		c->compute_type = ISA_CT_I32;
+		c->dst.dtype = ISA_INT32;
+		c->dst.count[3] = 17;
+		break;
+	case ISA_QUANTIZE_MX:
+		c->src0.dtype = ISA_BF16;
+		c->dst.dtype = ISA_FP8_E5_X4;
+		c->dst.count[3] = 4;
+		c->vec1 = (struct isa_column){ .offset = 8192, .dtype = ISA_UINT8 };
+		break;
+	default:
+		break;
+	}
+	return in;
+}
+
+/* nki.isa.*: which engine has an instruction from which generation on. */
+static void newer_instructions_are_refused(void **state)
+{
+	static const struct {
+		uint8_t opcode, engine;
+		uint32_t first;
+	} known[] = {
+		{ ISA_RNG, ISA_VECTOR, NEURON_ARCH_V2 },
+		{ ISA_RNG, ISA_GPSIMD, NEURON_ARCH_V3 },
+		{ ISA_RAND_SET_STATE, ISA_GPSIMD, NEURON_ARCH_V3 },
+		{ ISA_RAND_GET_STATE, ISA_GPSIMD, NEURON_ARCH_V3 },
+		{ ISA_RAND_SET_STATE, ISA_VECTOR, NEURON_ARCH_V4 },
+		{ ISA_RAND_GET_STATE, ISA_VECTOR, NEURON_ARCH_V4 },
+		{ ISA_RANGE_SELECT, ISA_VECTOR, NEURON_ARCH_V3 },
+		{ ISA_NONZERO_WITH_COUNT, ISA_GPSIMD, NEURON_ARCH_V3 },
+		{ ISA_RAND2, ISA_VECTOR, NEURON_ARCH_V4 },
+		{ ISA_QUANTIZE_MX, ISA_VECTOR, NEURON_ARCH_V4 },
+		{ ISA_EXPONENTIAL, ISA_VECTOR, NEURON_ARCH_V4 },
+	};
+	static const uint32_t archs[] = { NEURON_ARCH_V2, NEURON_ARCH_V3, NEURON_ARCH_V4 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		for (unsigned int k = 0; k < 3; k++) {
+			const struct isa_inst in = newer(known[i].opcode, known[i].engine);
+			struct rig *r = rig_create_of(archs[k], 0, NULL);
+			struct program *p = calloc(1, sizeof(*p));
+			bool there = archs[k] >= known[i].first;
+			struct exi_record rec;
+
+			*asm_inst(p, known[i].engine, in.opcode) = in;
+			rig_queue(r, 0, 1);
+			rec = rig_program(r, p, NULL);
+			if (rec.status != (there ? EXI_OK : EXI_FAULT_BAD_OPCODE))
+				fail_msg("%s on engine %u of generation %u: status %u, value %llu",
+					 isa_opcode_name(in.opcode), known[i].engine, archs[k],
+					 rec.status, (unsigned long long)rec.value);
+			assert_int_equal(r->errors, !there);
+			if (!there)
+				assert_int_equal(r->error_status, EXI_FAULT_BAD_OPCODE);
+			free(p);
+			rig_destroy(r);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(vector_and_gpsimd_share_sbuf_on_v2),
 		cmocka_unit_test(vector_and_scalar_share_psum_by_bank_from_v3),
 		cmocka_unit_test(sbuf_is_larger_on_v4),
+		cmocka_unit_test(newer_instructions_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ static struct value reduce(unsigned int ct, unsigned int op, const struct value 
 		identity.i = -1;
 	else if (op == ISA_MAX)
 		identity = (struct value){ -INFINITY, ct == ISA_CT_I32 ? INT32_MIN : INT64_MIN };
-	else if (op == ISA_MIN)
+	else if (op == ISA_MIN || op == ISA_ABS_MIN)
 		identity = (struct value){ INFINITY, ct == ISA_CT_I32 ? INT32_MAX : INT64_MAX };
 	for (unsigned int l = 0; l < 16; l++)
 		lane[l] = identity;
@@ -110,6 +110,19 @@ static void ref_predicated(struct bench *b, const struct isa_inst *in)
 	}
 }
 
+/* A result of REDUCE. */
+static struct value reduced(const struct isa_inst *in, const struct value *v, uint32_t n)
+{
+	const struct isa_compute *c = &in->compute;
+	struct value r = reduce(c->compute_type, c->op0, v, n);
+
+	if (in->flags & ISA_F_NEGATE) {
+		r.x = -r.x;
+		r.i = ref_wrap(c->compute_type, -(uint64_t)r.i);
+	}
+	return r;
+}
+
 static void ref_reduce(struct bench *b, const struct isa_inst *in)
 {
 	static struct operands o;
@@ -119,11 +132,17 @@ static void ref_reduce(struct bench *b, const struct isa_inst *in)
 	for (unsigned int p = 0; p < c->dst.nparts; p++) {
 		read_tile(b, c->compute_type, &c->src0, p, o.src0);
 		for (uint32_t n = 0; n < results; n++)
-			o.dst[n] =
-				ref_store(c->compute_type, c->dst.dtype,
-					  reduce(c->compute_type, c->op0, o.src0 + n * each, each));
+			o.dst[n] = ref_store(c->compute_type, c->dst.dtype,
+					     reduced(in, o.src0 + n * each, each));
 		write_dst(b, &c->dst, p, o.dst);
 	}
+}
+
+/* Whether the result of one element is this element. */
+static bool is_kept(unsigned int op)
+{
+	return op != ISA_LOGICAL_AND && op != ISA_LOGICAL_OR && op != ISA_ABS_MAX &&
+	       op != ISA_ABS_MIN;
 }
 
 static void ref_partition_reduce(struct bench *b, const struct isa_inst *in)
@@ -138,9 +157,7 @@ static void ref_partition_reduce(struct bench *b, const struct isa_inst *in)
 		for (uint32_t i = 0; i < n; i++) {
 			struct value a = p ? o.src1[i] : o.src0[i];
 
-			o.src1[i] = p || c->op0 == ISA_LOGICAL_AND || c->op0 == ISA_LOGICAL_OR ?
-					    ref_alu(ct, c->op0, a, o.src0[i]) :
-					    a;
+			o.src1[i] = p || !is_kept(c->op0) ? ref_alu(ct, c->op0, a, o.src0[i]) : a;
 		}
 	}
 	for (uint32_t i = 0; i < n; i++)
@@ -180,7 +197,7 @@ static void ref_iota(struct bench *b, const struct isa_inst *in)
 
 static bool op_legal(unsigned int engine, unsigned int ct, unsigned int op)
 {
-	if (op >= ISA_BIT_AND && ref_ct_float(ct))
+	if (op >= ISA_BIT_AND && op <= ISA_ASR && ref_ct_float(ct))
 		return false;
 	return !(engine == ISA_VECTOR && ct == ISA_CT_I32) || op == ISA_BYPASS || op == ISA_MAX ||
 	       op == ISA_MIN || op >= ISA_IS_EQ;
@@ -378,10 +395,16 @@ static void test_predicated(void **state)
 	}
 }
 
+static bool may_negate(struct choice ch, unsigned int op)
+{
+	return op != ISA_BIT_AND && op != ISA_BIT_OR && op_legal(ch.engine, ch.ct, ISA_MULT);
+}
+
 static void test_reduce(void **state)
 {
 	static const uint8_t ops[] = { ISA_ADD,		ISA_MULT,	ISA_MAX,     ISA_MIN,
-				       ISA_LOGICAL_AND, ISA_LOGICAL_OR, ISA_BIT_AND, ISA_BIT_OR };
+				       ISA_LOGICAL_AND, ISA_LOGICAL_OR, ISA_BIT_AND, ISA_BIT_OR,
+				       ISA_ABS_MAX,	ISA_ABS_MIN };
 	struct bench *b = *state;
 
 	for (unsigned int i = 0; i < ROUNDS / 3; i++) {
@@ -403,13 +426,15 @@ static void test_reduce(void **state)
 		}
 		memcpy(results, count, sizeof(count));
 		do
-			c->op0 = ops[pick(b, 8)];
+			c->op0 = ops[pick(b, sizeof(ops))];
 		while (!op_legal(ch.engine, ch.ct, c->op0));
 		c->compute_type = (uint8_t)ch.ct;
 		if (!across) {
 			c->n_axes = (uint8_t)(1 + pick(b, ISA_TILE_DIMS));
 			for (unsigned int d = ISA_TILE_DIMS - c->n_axes; d < ISA_TILE_DIMS; d++)
 				results[d] = 1;
+			if (pick(b, 3) == 0 && may_negate(ch, c->op0))
+				in.flags = ISA_F_NEGATE;
 		}
 		c->dst =
 			random_tile(b, dtype, results, across ? 1 : nparts, REGION(0), ROOM, false);

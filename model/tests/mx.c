@@ -496,7 +496,7 @@ static void what_is_refused(void **state)
 		 x.compute.vec1 = (struct isa_column){ 0 }),
 		ISA_MODE_DOUBLE_ROW, ISA_MODE_MX);
 	REFUSED(NEURON_ARCH_V4, x.compute.src0.nparts = 32, 32, 64);
-	REFUSED(NEURON_ARCH_V4, x.compute.dst.dtype = ISA_BF16, ISA_BF16, ISA_FP32);
+	REFUSED(NEURON_ARCH_V4, x.compute.dst.dtype = ISA_FP16, ISA_FP16, ISA_FP32);
 	REFUSED(NEURON_ARCH_V3, NOT_QUANTIZED, ISA_MODE_MX, ISA_MODE_NONE);
 	REFUSED(NEURON_ARCH_V2, NOT_QUANTIZED, ISA_MODE_MX, ISA_MODE_NONE);
 }

@@ -134,7 +134,7 @@ static void execution_interface_registers(void **state)
 	struct fixture *f = *state;
 
 	assert_int_equal(nm_bar_read(f->dev, EXI_BAR, EXI_MAGIC, 4), 0x4958454e);
-	assert_int_equal(nm_bar_read(f->dev, EXI_BAR, EXI_VERSION, 4), 1 << 16 | 2);
+	assert_int_equal(nm_bar_read(f->dev, EXI_BAR, EXI_VERSION, 4), 1 << 16 | 3);
 	assert_int_equal(nm_bar_read(f->dev, EXI_BAR, EXI_CORES, 4), 2);
 	assert_int_equal(nm_bar_read(f->dev, EXI_BAR, EXI_QUEUES, 4), 64);
 	assert_int_equal(nm_bar_read(f->dev, EXI_BAR, EXI_ARCH, 4), 3);

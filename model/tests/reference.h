@@ -232,6 +232,10 @@ static inline long double ref_float_alu(unsigned int op, long double a, long dou
 		return isnan(a) || isnan(b) ? (long double)NAN : a > b ? a : b;
 	case ISA_MIN:
 		return isnan(a) || isnan(b) ? (long double)NAN : a < b ? a : b;
+	case ISA_ABS_MAX:
+		return ref_float_alu(ISA_MAX, fabsl(a), fabsl(b));
+	case ISA_ABS_MIN:
+		return ref_float_alu(ISA_MIN, fabsl(a), fabsl(b));
 	case ISA_POW:
 		return powl(a, b);
 	case ISA_MOD:
@@ -283,6 +287,14 @@ static inline double ref_double_alu(unsigned int op, double a, double b)
 	}
 }
 
+/* Of the least integer it is not one: it stays what it is. */
+static inline __int128 ref_magnitude(int64_t a, int bits)
+{
+	const __int128 magnitude = a < 0 ? -(__int128)a : a;
+
+	return magnitude >> (bits - 1) ? -magnitude : magnitude;
+}
+
 static inline int64_t ref_int_alu(unsigned int op, int64_t a, int64_t b, int bits)
 {
 	uint64_t ua = (uint64_t)a, ub = (uint64_t)b, power = 1;
@@ -304,6 +316,11 @@ static inline int64_t ref_int_alu(unsigned int op, int64_t a, int64_t b, int bit
 		return a > b ? a : b;
 	case ISA_MIN:
 		return a < b ? a : b;
+	case ISA_ABS_MAX:
+	case ISA_ABS_MIN:
+		wa = ref_magnitude(a, bits);
+		wb = ref_magnitude(b, bits);
+		return (int64_t)((op == ISA_ABS_MAX) == (wa > wb) ? wa : wb);
 	case ISA_POW:
 		if (b < 0)
 			return a == 1 || (a == -1 && b % 2 == 0) ? 1 : a == -1 ? -1 : 0;

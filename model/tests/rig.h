@@ -161,6 +161,11 @@ static void rig_ecc(void *dev, uint64_t addr)
 	((struct rig *)dev)->ecc_addr = addr;
 }
 
+/* Of a test's cores, unless it says another. */
+#ifndef RIG_ARCH
+#define RIG_ARCH NEURON_ARCH_V3
+#endif
+
 /* arch: NEURON_ARCH_*; check: NM_CHECK_*; report: NULL, or of the core's. */
 static inline struct rig *rig_create_of(uint32_t arch, uint32_t check, struct nm_report *report)
 {
@@ -198,7 +203,7 @@ static inline struct rig *rig_create_of(uint32_t arch, uint32_t check, struct nm
 
 static inline struct rig *rig_create_with(uint32_t check, struct nm_report *report)
 {
-	return rig_create_of(NEURON_ARCH_V3, check, report);
+	return rig_create_of(RIG_ARCH, check, report);
 }
 
 static inline struct rig *rig_create_checking(uint32_t check)

@@ -6,7 +6,8 @@
 #include "decode.h"
 #include "rig.h"
 
-static inline struct nm_fault judge(unsigned int engine, const struct isa_inst *in)
+static inline struct nm_fault judge_on(uint32_t arch, unsigned int engine,
+				       const struct isa_inst *in)
 {
 	struct program *p = calloc(1, sizeof(*p));
 	struct nm_fault fault = { 0 };
@@ -16,13 +17,19 @@ static inline struct nm_fault judge(unsigned int engine, const struct isa_inst *
 	int ret;
 
 	*asm_inst(p, engine, in->opcode) = *in;
+	p->arch = arch;
 	image = asm_finish(p, &size);
-	ret = nm_decode(image, size, NEURON_ARCH_V3, &decoded, &fault);
+	ret = nm_decode(image, size, arch, &decoded, &fault);
 	assert_int_equal(ret, fault.status ? -EINVAL : 0);
 	nm_program_free(decoded);
 	free(image);
 	free(p);
 	return fault;
+}
+
+static inline struct nm_fault judge(unsigned int engine, const struct isa_inst *in)
+{
+	return judge_on(RIG_ARCH, engine, in);
 }
 
 /* base, which is a good instruction of the engine, is refused with the change to *i. */

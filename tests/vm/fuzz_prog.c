@@ -64,7 +64,7 @@ static struct isa_tile moved(struct fuzz_thread *t, struct isa_tile tile)
 #define USES_IMM1 0x20
 #define REDUCES	  0x40
 
-/* Opcodes of the engines that compute on tiles: V vector, S scalar, G gpsimd. */
+/* Opcodes of the engines that compute on tiles, which trn2 has: V vector, S scalar, G gpsimd. */
 #define V (1u << ISA_VECTOR)
 #define S (1u << ISA_SCALAR)
 #define G (1u << ISA_GPSIMD)
@@ -84,7 +84,6 @@ static const struct {
 	{ ISA_PARTITION_REDUCE, G, USES_SRC0 | REDUCES },
 	{ ISA_AFFINE_SELECT, G, USES_SRC0 },
 	{ ISA_RNG, V | G, 0 },
-	{ ISA_RAND2, V, 0 },
 	{ ISA_DROPOUT, V, USES_SRC0 },
 	{ ISA_N_GATHER, G, USES_SRC0 | USES_SRC1 },
 	{ ISA_NONZERO_WITH_COUNT, G, USES_SRC0 },
@@ -170,9 +169,6 @@ static void fit_operands(struct fuzz_thread *t, struct isa_inst *inst)
 		c->compute_type = ISA_CT_I32;
 		c->dst.dtype = ISA_UINT32;
 		break;
-	case ISA_RAND2:
-		c->imm1 = 0x3f800000;
-		break;
 	case ISA_DROPOUT:
 		c->imm0 = fuzz_below(t, 0x3f800001);
 		break;
@@ -203,7 +199,8 @@ static void fit_operands(struct fuzz_thread *t, struct isa_inst *inst)
 
 static void random_compute(struct fuzz_thread *t, unsigned int engine, struct isa_inst *inst)
 {
-	static const uint8_t reductions[] = { ISA_ADD, ISA_MULT, ISA_MAX, ISA_MIN };
+	static const uint8_t reductions[] = { ISA_ADD, ISA_MULT,    ISA_MAX,
+					      ISA_MIN, ISA_ABS_MAX, ISA_ABS_MIN };
 	struct isa_compute *c = &inst->compute;
 	uint32_t i;
 
@@ -220,6 +217,7 @@ static void random_compute(struct fuzz_thread *t, unsigned int engine, struct is
 		c->dst.nparts = 1;
 	fit_operands(t, inst);
 	if (inst->opcode == ISA_REDUCE) {
+		inst->flags = fuzz_once_in(t, 4) ? ISA_F_NEGATE : 0;
 		c->n_axes = 1;
 		c->dst.count[3] = 1;
 	}
@@ -228,8 +226,19 @@ static void random_compute(struct fuzz_thread *t, unsigned int engine, struct is
 /* What the tensor stream has loaded, in its order: a loop may find another one. */
 struct stationary {
 	uint32_t k, m;
+	uint8_t rows, columns; /* of the array */
 	bool doubled; /* double rows */
 };
+
+/* Rows or columns of the array, and how many of them hold an operand. */
+static uint8_t random_part(struct fuzz_thread *t, uint32_t *n)
+{
+	const uint32_t size = ISA_ARRAY_QUANTUM << fuzz_below(t, 3);
+	const uint32_t first = size * fuzz_below(t, ISA_PARTITIONS / size);
+
+	*n = 1 + fuzz_below(t, size);
+	return size == ISA_PARTITIONS ? ISA_ARRAY_ALL : (uint8_t)ISA_ARRAY_PART(first, size);
+}
 
 /* [K, M] stationary, [K, N] moving, [M, N] result. */
 static void random_tensor(struct fuzz_thread *t, struct isa_inst *inst, struct stationary *s)
@@ -238,9 +247,13 @@ static void random_tensor(struct fuzz_thread *t, struct isa_inst *inst, struct s
 	struct isa_compute *c = &inst->compute;
 
 	if (inst->opcode == ISA_LOAD_STATIONARY) {
-		s->k = 1 + fuzz_below(t, ISA_MATMUL_K_MAX);
-		s->m = 1 + fuzz_below(t, ISA_MATMUL_M_MAX);
-		s->doubled = fuzz_once_in(t, 4);
+		s->rows = random_part(t, &s->k);
+		s->columns = random_part(t, &s->m);
+		s->doubled = s->columns == ISA_ARRAY_ALL && fuzz_once_in(t, 4);
+	}
+	if (inst->opcode != ISA_TRANSPOSE) {
+		c->rows = s->rows;
+		c->columns = s->columns;
 	}
 	c->src0 = (struct isa_tile){ .dtype = ISA_FP32,
 				     .nparts = (uint8_t)s->k,

@@ -43,6 +43,17 @@ static const struct name modes[] = {
 	{ NULL, 0 },
 };
 
+/* The first row or column, and how many. */
+static const struct name array_parts[] = {
+	{ "at0x32", ISA_ARRAY_PART(0, 32) },
+	{ "at32x32", ISA_ARRAY_PART(32, 32) },
+	{ "at64x32", ISA_ARRAY_PART(64, 32) },
+	{ "at96x32", ISA_ARRAY_PART(96, 32) },
+	{ "at0x64", ISA_ARRAY_PART(0, 64) },
+	{ "at64x64", ISA_ARRAY_PART(64, 64) },
+	{ NULL, 0 },
+};
+
 static const struct name alu[] = {
 	{ "bypass", ISA_BYPASS },
 	{ "add", ISA_ADD },
@@ -68,6 +79,8 @@ static const struct name alu[] = {
 	{ "shl", ISA_SHL },
 	{ "shr", ISA_SHR },
 	{ "asr", ISA_ASR },
+	{ "abs_max", ISA_ABS_MAX },
+	{ "abs_min", ISA_ABS_MIN },
 	{ NULL, 0 },
 };
 _Static_assert(sizeof(alu) / sizeof(alu[0]) == ISA_ALU_OPS + 1, "an operator has no text");
@@ -103,6 +116,9 @@ static const struct name act[] = {
 	{ "log1p", ISA_ACT_LOG1P },
 	{ "expm1", ISA_ACT_EXPM1 },
 	{ "mish", ISA_ACT_MISH },
+	{ "gelu_sigmoid", ISA_ACT_GELU_SIGMOID },
+	{ "dgelu_sigmoid", ISA_ACT_DGELU_SIGMOID },
+	{ "derf", ISA_ACT_DERF },
 	{ NULL, 0 },
 };
 _Static_assert(sizeof(act) / sizeof(act[0]) == ISA_ACTS + 1, "a function has no text");
@@ -129,10 +145,9 @@ static const struct name orders[] = {
 };
 
 static const struct name flags[] = {
-	{ "accum", ISA_F_ACCUM },   { "rev0", ISA_F_REV0 },
-	{ "rev1", ISA_F_REV1 },	    { "vec0", ISA_F_VEC0 },
-	{ "vec1", ISA_F_VEC1 },	    { "imm", ISA_F_IMM },
-	{ "notify", ISA_F_NOTIFY }, { NULL, 0 },
+	{ "accum", ISA_F_ACCUM },   { "rev0", ISA_F_REV0 },	{ "rev1", ISA_F_REV1 },
+	{ "vec0", ISA_F_VEC0 },	    { "vec1", ISA_F_VEC1 },	{ "imm", ISA_F_IMM },
+	{ "notify", ISA_F_NOTIFY }, { "negate", ISA_F_NEGATE }, { NULL, 0 },
 };
 
 static const struct name kinds[] = {
@@ -287,6 +302,7 @@ ROW(alu_name, 1, PART_NAMES, alu);
 ROW(act_name, 1, PART_NAMES, act);
 ROW(compute_name, 1, PART_NAMES, compute_types);
 ROW(mode_name, 1, PART_NAMES, modes);
+ROW(array_name, 1, PART_NAMES, array_parts);
 ROW(oob_name, 1, PART_NAMES, oob);
 ROW(order_name, 1, PART_NAMES, orders);
 ROW(kind_name, 1, PART_NAMES, kinds);
@@ -326,7 +342,9 @@ const struct operand asm_inst_operands[] = {
 	INST("type", compute.compute_type, IN_COMPUTE, compute_name),
 	INST("func", compute.op0, IN_ACT, act_name),
 	INST("op0", compute.op0, IN_ALU, alu_name),
-	INST("op1", compute.op1, IN_COMPUTE, alu_name),
+	INST("op1", compute.op1, IN_OP1, alu_name),
+	INST("array_rows", compute.rows, IN_ARRAY, array_name),
+	INST("array_columns", compute.columns, IN_ARRAY, array_name),
 	INST("axes", compute.n_axes, IN_COMPUTE, byte),
 	INST("mode", compute.mode, IN_COMPUTE, mode_name),
 	INST("dst", compute.dst, IN_COMPUTE, tile),

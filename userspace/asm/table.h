@@ -48,6 +48,8 @@ struct part {
 #define IN_SHUFFLE 0x080u /* or a shuffle in its place */
 #define IN_AFFINE  0x100u /* or an affine function */
 #define IN_REG	   0x200u /* an instruction on registers */
+#define IN_OP1	   0x400u /* a computation with a second operator */
+#define IN_ARRAY   0x800u /* or with the parts of the tensor array in place of both */
 
 struct operand {
 	const char *key; /* NULL ends a table */
@@ -79,13 +81,16 @@ static inline unsigned int asm_places(uint32_t opcode)
 	case ISA_BRANCH:
 		return IN_ALL | IN_REG;
 	case ISA_ACTIVATION:
-		return IN_ALL | IN_COMPUTE | IN_ACT | IN_SRC1;
+		return IN_ALL | IN_COMPUTE | IN_ACT | IN_OP1 | IN_SRC1;
 	case ISA_STREAM_SHUFFLE:
-		return IN_ALL | IN_COMPUTE | IN_ALU | IN_SHUFFLE;
+		return IN_ALL | IN_COMPUTE | IN_ALU | IN_OP1 | IN_SHUFFLE;
 	case ISA_AFFINE_SELECT:
-		return IN_ALL | IN_COMPUTE | IN_ALU | IN_AFFINE;
+		return IN_ALL | IN_COMPUTE | IN_ALU | IN_OP1 | IN_AFFINE;
+	case ISA_LOAD_STATIONARY:
+	case ISA_MATMUL:
+		return IN_ALL | IN_COMPUTE | IN_ARRAY | IN_SRC1;
 	default:
-		return IN_ALL | IN_COMPUTE | IN_ALU | IN_SRC1;
+		return IN_ALL | IN_COMPUTE | IN_ALU | IN_OP1 | IN_SRC1;
 	}
 }
 

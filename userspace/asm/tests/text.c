@@ -119,6 +119,14 @@ static void limits(void **state)
 		"reg_store a=r9 at=psum:bf16[127]0@4+r1 wait0=s1>=2+r255",
 		"branch op=is_lt a=r1 b=r2 target=4294967295",
 		"activation func=exp op1=add",
+		"activation func=derf",
+		"reduce flags=negate op0=abs_max axes=1",
+		"exponential flags=accum|vec0|vec1 vec0=sbuf:fp32[1]@4 vec1=sbuf:bf16[1]@8",
+		"load_stationary array_rows=at64x64 array_columns=at96x32 "
+		"src0=sbuf:bf16[64+64]@0/1*0,1*0,1*0,32*1",
+		"matmul array_rows=at32x32 array_columns=at0x64 "
+		"dst=psum:bf16[0+64]@0/1*0,1*0,1*0,512*1",
+		"matmul array_rows=3 array_columns=255",
 		"copy mode=stochastic",
 		"matmul mode=mx src0=sbuf:fp4_x4[0+32]@64/1*512,0*0,0*0,0*0 vec1=sbuf:uint8[36]@0",
 		"load_stationary mode=mx src0=sbuf:fp4_x4[0+32]@64/1*2,0*0,0*0,0*0 "
